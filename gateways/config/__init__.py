@@ -1,0 +1,1 @@
+"""Directives: one table behind the command line, the TOML file and the reference."""

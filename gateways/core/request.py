@@ -1,0 +1,307 @@
+"""The request head, seen two ways: as CGI meta-variables and as fields, each built once and only if asked for.
+
+``FieldRequest`` is what a wire that carries header fields makes (http, ajp); ``VariableRequest`` what a wire that
+carries meta-variables makes (fastcgi, scgi, uwsgi, cgi). Knows no wire, no socket and no application.
+
+All text is "native strings" in the sense of PEP 3333: each character is one byte (Latin-1).
+"""
+
+from __future__ import annotations
+
+from gateways.core.errors import RemoteProtocolError
+from gateways.core.metavariables import (
+    FORWARDED,
+    FORWARDED_VARIABLES,
+    VARIABLE_NAMES,
+    format_field_name,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gateways.core.mounts import Mount
+
+SERVER_SOFTWARE = "gateways"
+_SECURE = frozenset({"https", "on", "ssl", "1", "true", "wss"})
+
+
+class Endpoint:
+    """What every request of one listener shares.
+
+    ``server_name`` and ``server_port`` are never empty (RFC 3875 4.1.14, 4.1.15). ``trusted`` tells whether the peer
+    at an address (``""`` for a UNIX socket) may speak for its clients; it is asked only when such a field came.
+    """
+
+    __slots__ = ("server_name", "server_port", "trusted", "variables")
+
+    def __init__(self, server_name: str, server_port: str, trusted: "object" = None) -> None:
+        self.server_name = server_name or "localhost"
+        self.server_port = server_port or "80"
+        self.trusted = trusted
+        self.variables = {
+            "GATEWAY_INTERFACE": "CGI/1.1",
+            "SERVER_SOFTWARE": SERVER_SOFTWARE,
+            "SERVER_NAME": self.server_name,
+            "SERVER_PORT": self.server_port,
+        }
+
+    def trusts(self, address: str) -> bool:
+        """True when the peer at ``address`` is a proxy that may speak for its clients."""
+        return self.trusted is not None and bool(self.trusted(address))  # type: ignore[operator]
+
+
+def parse_peer(peer: object) -> tuple[str, str]:
+    """Return (address, port) of an accepted peer as text; ``("", "")`` for a UNIX socket (RFC 3875 4.1.8)."""
+    if isinstance(peer, tuple) and len(peer) >= 2:
+        address = str(peer[0])
+        if address.startswith("::ffff:") and "." in address:
+            address = address[7:]
+        return address.partition("%")[0], str(peer[1])
+    return "", ""
+
+
+class Fields:
+    """Request fields in the order they came; names compare without case (RFC 9110 5.1)."""
+
+    __slots__ = ("_index", "pairs")
+
+    def __init__(self, pairs: list[tuple[str, str]]) -> None:
+        self.pairs = pairs
+        self._index: dict[str, list[str]] | None = None
+
+    def get_all(self, name: str) -> list[str]:
+        """Return every value of ``name``, in order; empty when there is none."""
+        if self._index is None:
+            self._index = {}
+            for key, value in self.pairs:
+                self._index.setdefault(key.lower(), []).append(value)
+        return self._index.get(name.lower(), [])
+
+    def get(self, name: str, default: str = "") -> str:
+        """Return the values of ``name`` as one, joined by ``", "`` (``"; "`` for Cookie), or ``default``."""
+        values = self.get_all(name)
+        if not values:
+            return default
+        return ("; " if name.lower() == "cookie" else ", ").join(values)
+
+    def __contains__(self, name: str) -> bool:
+        return bool(self.get_all(name))
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self.pairs)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+
+class Request:
+    """One request head.
+
+    ``method``: the method token. ``target``: the request-target as sent, undecoded. ``path``: the part that mounts are
+    matched against, percent-decoded once. ``query``: the query, never decoded, ``""`` if absent. ``protocol``:
+    ``"HTTP/1.1"``. ``content_length``: bytes of body; 0 for none; ``None`` when only its end will tell.
+    ``script_name``, ``path_info``: set by the mount that took the request. ``peer``: the accepted address.
+    """
+
+    __slots__ = (
+        "_fields",
+        "_metavariables",
+        "content_length",
+        "endpoint",
+        "method",
+        "mount",
+        "path",
+        "path_info",
+        "peer",
+        "protocol",
+        "query",
+        "script_name",
+        "target",
+    )
+
+    mount: Mount | None
+    endpoint: Endpoint
+    peer: object
+    _fields: Fields | None
+    _metavariables: dict[str, str] | None
+
+    @property
+    def fields(self) -> Fields:
+        """The request's fields; what an untrusted peer says of its client, and ``Proxy``, are left out."""
+        if self._fields is None:
+            self._fields = self.build_fields()
+        return self._fields
+
+    @property
+    def metavariables(self) -> dict[str, str]:
+        """The request's CGI meta-variables (RFC 3875 4.1), computed once; treat as read-only."""
+        if self._metavariables is None:
+            self._metavariables = self.build_metavariables()
+        return self._metavariables
+
+    @property
+    def remote_address(self) -> str:
+        """The peer's address; ``""`` for a UNIX socket."""
+        return parse_peer(self.peer)[0]
+
+    @property
+    def scheme(self) -> str:
+        """``"http"`` or ``"https"``, as the wire or a trusted proxy says."""
+        return "https" if self.metavariables.get("HTTPS") == "on" else "http"
+
+    def build_fields(self) -> Fields:
+        """Return a new ``Fields``."""
+        raise NotImplementedError
+
+    def build_metavariables(self) -> dict[str, str]:
+        """Return a new dictionary of meta-variables that the caller owns."""
+        raise NotImplementedError
+
+
+class FieldRequest(Request):
+    """A request head that came as header fields (HTTP, AJP)."""
+
+    __slots__ = ("field_list",)
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        peer: object,
+        method: str,
+        target: str,
+        path: str,
+        query: str,
+        protocol: str,
+        field_list: list[tuple[str, str]],
+        content_length: int | None,
+    ) -> None:
+        self.endpoint = endpoint
+        self.peer = peer
+        self.method = method
+        self.target = target
+        self.path = path
+        self.path_info = path
+        self.script_name = ""
+        self.query = query
+        self.protocol = protocol
+        self.field_list = field_list
+        self.content_length = content_length
+        self.mount = None
+        self._fields = None
+        self._metavariables = None
+
+    def build_fields(self) -> Fields:
+        """Return the fields, without those that must not reach an application."""
+        hidden = {"proxy"} if self.endpoint.trusts(self.remote_address) else FORWARDED | {"proxy"}
+        return Fields([pair for pair in self.field_list if pair[0].lower() not in hidden])
+
+    def build_metavariables(self) -> dict[str, str]:
+        """Return the meta-variables (RFC 3875 4.1): repeated fields are joined, dropped names left out."""
+        address, port = parse_peer(self.peer)
+        mount = self.mount
+        variables = {
+            **self.endpoint.variables,
+            "REQUEST_METHOD": self.method,
+            "REQUEST_URI": self.target,
+            "SCRIPT_NAME": self.script_name,
+            "PATH_INFO": self.path_info,
+            "QUERY_STRING": self.query,
+            "SERVER_PROTOCOL": self.protocol,
+            "REMOTE_ADDR": address,
+            "REMOTE_PORT": port,
+        }
+        forwarded = False
+        names = VARIABLE_NAMES
+        for name, value in self.field_list:
+            variable = names[name]
+            if not variable:
+                continue
+            if variable in variables:
+                if variable == "CONTENT_LENGTH" or variable == "CONTENT_TYPE":
+                    continue
+                separator = "; " if variable == "HTTP_COOKIE" else ", "
+                value = variables[variable] + separator + value
+            elif variable in FORWARDED_VARIABLES:
+                forwarded = True
+            variables[variable] = value
+        if forwarded:
+            apply_forwarded(variables, self.endpoint.trusts(address))
+        if self.content_length is None:
+            variables.pop("CONTENT_LENGTH", None)
+        if mount is not None:
+            variables.update(mount.variables)
+        return variables
+
+
+class VariableRequest(Request):
+    """A request head that came as meta-variables (FastCGI, SCGI, uwsgi, CGI).
+
+    ``variables`` is what the wire carried, already free of names that a wire must drop. SCRIPT_NAME and PATH_INFO are
+    taken as the front gave them; a mount moves its prefix from ``path`` to ``script_name``.
+    """
+
+    __slots__ = ("outer_script_name", "variables")
+
+    def __init__(
+        self, endpoint: Endpoint, peer: object, variables: dict[str, str], content_length: int | None
+    ) -> None:
+        self.endpoint = endpoint
+        self.peer = peer
+        self.variables = variables
+        self.method = variables.get("REQUEST_METHOD", "GET")
+        self.path = variables.get("PATH_INFO", "")
+        self.query = variables.get("QUERY_STRING", "")
+        self.outer_script_name = variables.get("SCRIPT_NAME", "").rstrip("/")
+        self.script_name = self.outer_script_name
+        self.path_info = self.path
+        self.target = variables.get("REQUEST_URI", "") or self.script_name + self.path
+        self.protocol = variables.get("SERVER_PROTOCOL", "HTTP/1.0")
+        self.content_length = content_length
+        self.mount = None
+        self._fields = None
+        self._metavariables = None
+
+    def build_fields(self) -> Fields:
+        """Return the fields that the HTTP_ variables stand for."""
+        pairs = [(format_field_name(name), value) for name, value in self.metavariables.items()]
+        return Fields([pair for pair in pairs if pair[0]])
+
+    def build_metavariables(self) -> dict[str, str]:
+        """Return the variables as they came, completed where RFC 3875 requires one, with the mount's own."""
+        variables = {**self.endpoint.variables, "REMOTE_ADDR": "", **self.variables}
+        variables["REQUEST_METHOD"] = self.method
+        variables["SCRIPT_NAME"] = self.script_name
+        variables["PATH_INFO"] = self.path_info
+        variables["QUERY_STRING"] = self.query
+        variables["SERVER_PROTOCOL"] = self.protocol
+        variables["REQUEST_URI"] = self.target
+        variables["GATEWAY_INTERFACE"] = "CGI/1.1"
+        variables.pop("HTTP_PROXY", None)
+        if self.mount is not None:
+            variables.update(self.mount.variables)
+        return variables
+
+
+def apply_forwarded(variables: dict[str, str], trusted: bool) -> None:
+    """Believe or drop what a proxy says of its client, in place.
+
+    From a trusted peer, X-Forwarded-Proto and its kin set HTTPS. Raise ``RemoteProtocolError`` when a trusted peer's
+    fields disagree about the scheme.
+    """
+    if not trusted:
+        for name in FORWARDED_VARIABLES:
+            variables.pop(name, None)
+        return
+    said = set()
+    for name in ("HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_PROTOCOL", "HTTP_X_FORWARDED_SCHEME", "HTTP_X_FORWARDED_SSL"):
+        value = variables.get(name)
+        if value is not None:
+            said.add(value.strip().lower() in _SECURE)
+    if len(said) > 1:
+        raise RemoteProtocolError("forwarded fields disagree about the scheme", 400, "RFC 7239 5.4")
+    if True in said:
+        variables["HTTPS"] = "on"
+
+
+__all__ = ["Endpoint", "FieldRequest", "Fields", "Request", "VariableRequest", "apply_forwarded", "parse_peer"]

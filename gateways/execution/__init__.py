@@ -1,0 +1,1 @@
+"""Execution models: what happens to run the application for one exchange."""

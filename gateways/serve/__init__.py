@@ -1,0 +1,1 @@
+"""Driving connections: receive, feed, dispatch, send, time limits, reuse. Knows sockets and the clock; no pids."""
