@@ -123,6 +123,14 @@ class Request:
     mount: Mount | None
     endpoint: Endpoint
     peer: object
+    method: str
+    target: str
+    path: str
+    query: str
+    protocol: str
+    content_length: int | None
+    script_name: str
+    path_info: str
     _fields: Fields | None
     _metavariables: dict[str, str] | None
 
