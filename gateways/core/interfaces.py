@@ -32,7 +32,8 @@ class Wire(Protocol):
     CPong, Get Body Chunk): whoever drives a wire sends ``take_output()`` before it waits for input.
 
     The order of calls for one exchange:
-    ``receive* take_request (body_ready | receive)* [take_body*] (format_response | format_head format_body* format_end) finish``.
+    ``receive* take_request (body_ready | receive)* [take_body*]``, then
+    ``(format_response | format_head format_body* format_end) finish``.
     """
 
     def receive(self, data: bytes) -> None:
@@ -117,13 +118,13 @@ class Wire(Protocol):
 
 
 WireFactory = Callable[..., Wire]
-"""``factory(endpoint, peer) -> Wire``: a wire for one accepted connection; ``peer`` is the socket address as accepted."""
+"""``factory(endpoint, peer, limits) -> Wire``: a wire for one connection; ``peer`` is the address as accepted."""
 
 
 class Exchange(Protocol):
     """A request and its response, as an execution model sees it (RFC 9110 3.4).
 
-    Either ``respond`` once, or ``start`` then ``write``/``send_file`` any number of times. Whatever is not sent when the
+    Either ``respond`` once, or ``start`` then ``write``/``send_file`` any number of times. What is not sent when the
     model returns is sent by the driver. Raising from a model is the driver's to log and to answer.
     """
 

@@ -251,9 +251,7 @@ class VariableRequest(Request):
 
     __slots__ = ("outer_script_name", "variables")
 
-    def __init__(
-        self, endpoint: Endpoint, peer: object, variables: dict[str, str], content_length: int | None
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, peer: object, variables: dict[str, str], content_length: int | None) -> None:
         self.endpoint = endpoint
         self.peer = peer
         self.variables = variables
@@ -302,7 +300,12 @@ def apply_forwarded(variables: dict[str, str], trusted: bool) -> None:
             variables.pop(name, None)
         return
     said = set()
-    for name in ("HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_PROTOCOL", "HTTP_X_FORWARDED_SCHEME", "HTTP_X_FORWARDED_SSL"):
+    for name in (
+        "HTTP_X_FORWARDED_PROTO",
+        "HTTP_X_FORWARDED_PROTOCOL",
+        "HTTP_X_FORWARDED_SCHEME",
+        "HTTP_X_FORWARDED_SSL",
+    ):
         value = variables.get(name)
         if value is not None:
             said.add(value.strip().lower() in _SECURE)

@@ -1,0 +1,82 @@
+"""Loading an application object from a file or a module; the only place that imports application code by name.
+
+Knows no gateway, no request and no PEP 3333.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from gateways.core.errors import LoadError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def load_file(path: str, name: str) -> Any:
+    """Return the object ``name`` of the Python file at ``path``, run once as a module named after the file.
+
+    The file's folder is put first on ``sys.path``, as when Python runs a script. Raise ``LoadError``.
+    """
+    folder, _, file_name = path.rpartition("/")
+    if folder not in sys.path:
+        sys.path.insert(0, folder or ".")
+    module_name = file_name.removesuffix(".py")
+    module = type(sys)(module_name)
+    module.__file__ = path
+    known = sys.modules.get(module_name)
+    sys.modules[module_name] = module
+    try:
+        with open(path, "rb") as file:
+            code = compile(file.read(), path, "exec", dont_inherit=True)
+        exec(code, module.__dict__)
+    except BaseException as error:
+        if known is None:
+            del sys.modules[module_name]
+        else:
+            sys.modules[module_name] = known
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise LoadError(f"{path} cannot be loaded: {describe_error(error)}") from error
+    return find_attribute(module, name, path)
+
+
+def load_module(module_name: str, name: str) -> Any:
+    """Import ``module_name`` and return its attribute ``name`` (dots allowed). Raise ``LoadError``."""
+    if "" not in sys.path and "." not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        __import__(module_name)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise LoadError(f"{module_name} cannot be imported: {describe_error(error)}") from error
+    return find_attribute(sys.modules[module_name], name, module_name)
+
+
+def find_attribute(module: object, name: str, where: str) -> Any:
+    """Return the callable ``name`` of a loaded module; ``name`` may hold dots. Raise ``LoadError`` when it is none."""
+    found = module
+    for part in name.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise LoadError(f"{where} has no {name!r}: name the application, as in {where}:application") from None
+    if not callable(found):
+        raise LoadError(f"{name!r} of {where} is not callable")
+    return found
+
+
+def describe_error(error: BaseException) -> str:
+    """Return ``"SyntaxError: invalid syntax"`` in one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def make_loader(path: str, module_name: str, name: str) -> Callable[[], Any]:
+    """Return a function that loads ``name`` from the file ``path`` if given, else from ``module_name``."""
+    if path:
+        return lambda: load_file(path, name)
+    return lambda: load_module(module_name, name)

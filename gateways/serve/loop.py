@@ -1,0 +1,361 @@
+"""The loop of one serving process: wait for listeners and kept connections, and serve one exchange at a time.
+
+A connection that waits - for the head of a request, for a short body, for the next request - costs the process
+nothing but a line in epoll: the process is idle, and accepts. Only a request that can run makes it busy.
+
+Knows sockets, wires, mounts and the clock; no pid, no signal, no scoreboard but three stores in it.
+"""
+
+from __future__ import annotations
+
+import errno
+import select
+import socket
+from time import monotonic
+
+from gateways.core.errors import ConnectionLost, LocalProtocolError, RemoteProtocolError, ScriptError
+from gateways.core.response import format_status
+from gateways.serve.connection import BODY, HEAD, IDLE, LINGERING, MSG_DONTWAIT, RECEIVE, Connection
+from gateways.serve.exchange import Exchange
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gateways.core.interfaces import Log, Slot, Wire
+    from gateways.core.limits import TimeLimits
+    from gateways.core.mounts import MountTable
+    from gateways.core.request import Request
+
+MAX_CONNECTIONS = 1000
+"""Connections that one process keeps waiting; beyond them the one nearest its deadline is closed."""
+MAX_LINGER_BYTES = 1 << 20
+_BATCH = 64
+_EXCLUSIVE_IN = select.EPOLLIN | select.EPOLLEXCLUSIVE
+_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Listener:
+    """A listening socket and the wire that is spoken on it. ``wire(peer)`` makes the wire of one connection."""
+
+    __slots__ = ("_accept", "_kind", "fd", "sock", "wire")
+
+    def __init__(self, sock: socket.socket, wire: Callable[[object], Wire]) -> None:
+        sock.setblocking(False)
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.wire = wire
+        self._kind = (int(sock.family), int(sock.type), sock.proto)
+        # The public accept() wraps each socket in Python objects: 5 us a connection (`bench floor`, close).
+        self._accept: Callable[[], tuple[int, object]] = getattr(sock, "_accept")  # noqa: B009
+
+    def accept(self) -> tuple[socket.SocketType, int, object]:
+        """Return (socket, descriptor, peer address) of the next connection. Raise ``OSError`` as ``accept`` does."""
+        fd, peer = self._accept()
+        return socket.SocketType(*self._kind, fd), fd, peer
+
+
+class ConnectionLoop:
+    """Serves connections until told to stop.
+
+    ``max_requests``: requests after which this process wants to be replaced, 0 for never. ``wakeups``: descriptors of
+    others to watch, each with the function to call when it is readable. ``stop_kind`` is ``""``, ``"retire"`` (kept
+    connections get one more answer, within the keep-alive time) or ``"stop"`` (idle connections are closed at once).
+    """
+
+    def __init__(
+        self,
+        listeners: list[Listener],
+        mounts: MountTable,
+        times: TimeLimits,
+        slot: Slot,
+        log: Log,
+        max_requests: int = 0,
+    ) -> None:
+        self.listeners = {listener.fd: listener for listener in listeners}
+        self.mounts = mounts
+        self.times = times
+        self.slot = slot
+        self.log = log
+        self.max_requests = max_requests
+        self.served = 0
+        self.stop_kind = ""
+        self.connections: dict[int, Connection] = {}
+        self.wakeups: dict[int, Callable[[], None]] = {}
+        self._epoll = select.epoll()
+        self._next_sweep = 0.0
+
+    # The loop.
+
+    def watch(self, fd: int, function: Callable[[], None]) -> None:
+        """Call ``function`` whenever ``fd`` is readable or hung up."""
+        self.wakeups[fd] = function
+        self._epoll.register(fd, select.EPOLLIN)
+
+    def run(self) -> None:
+        """Serve until stopped and every connection is done with."""
+        for fd in self.listeners:
+            # Exclusive: one waiting process is woken for a connection, not all of them.
+            self._epoll.register(fd, _EXCLUSIVE_IN)
+        self.slot.idle()
+        poll = self._epoll.poll
+        connections = self.connections
+        while self.connections or not self.stop_kind:
+            events = poll(1.0 if connections else None, _BATCH)
+            # Listeners first: with the wake-up for it, this process took the new connection out of its siblings'
+            # sight, so it must not make it wait behind its own kept connections.
+            if len(events) > 1:
+                for fd, _ in events:
+                    if fd in self.listeners:
+                        self._accept(self.listeners[fd])
+            for fd, _ in events:
+                connection = connections.get(fd)
+                if connection is not None:
+                    self._receive(connection)
+                elif len(events) == 1 and fd in self.listeners:
+                    self._accept(self.listeners[fd])
+                elif fd in self.wakeups:
+                    self.wakeups[fd]()
+            if connections and monotonic() >= self._next_sweep:
+                self._sweep(monotonic())
+        self._epoll.close()
+
+    def stop(self, kind: str) -> None:
+        """Stop accepting, and end when the connections are done with; ``kind`` as in ``stop_kind``."""
+        if self.stop_kind != "stop":
+            self.stop_kind = kind
+            self.slot.closing()
+            self._leave_listeners()
+        if kind == "stop":
+            for connection in list(self.connections.values()):
+                if connection.phase == IDLE or (connection.phase == HEAD and not connection.wire.has_partial_request):
+                    connection.last = True
+                    self._receive(connection)
+                    if connection.fd in self.connections:
+                        self._close(connection)
+
+    def _leave_listeners(self) -> None:
+        listeners = list(self.listeners.values())
+        self.listeners = {}
+        for listener in listeners:
+            self._epoll.unregister(listener.fd)
+            # The wake-up for a waiting connection may have come to this process and to no other.
+            self._accept(listener)
+
+    # One connection.
+
+    def _accept(self, listener: Listener) -> None:
+        try:
+            sock, fd, peer = listener.accept()
+        except BlockingIOError:
+            return
+        except OSError as error:
+            if error.errno in _OUT_OF_DESCRIPTORS:
+                self._make_room(error)
+            return
+        connection = Connection(sock, fd, listener.wire(peer), self.times)
+        if self.stop_kind:
+            connection.last = True
+        self._receive(connection)
+
+    def _make_room(self, error: OSError) -> None:
+        if self.connections:
+            self.log.warning("cannot accept: %s; closing the idle connection nearest its deadline", error)
+            self._close(min(self.connections.values(), key=lambda connection: connection.deadline))
+        else:
+            self.log.error("cannot accept: %s; raise the limit on open files", error)
+            select.poll().poll(100)
+
+    def _receive(self, connection: Connection) -> None:
+        try:
+            data = connection.sock.recv(RECEIVE, MSG_DONTWAIT)
+        except BlockingIOError:
+            if not connection.registered:
+                self._wait(connection)
+            return
+        except OSError:
+            self._close(connection)
+            return
+        if connection.phase == LINGERING:
+            connection.received += len(data)
+            if not data or connection.received > MAX_LINGER_BYTES:
+                self._close(connection)
+            return
+        connection.received += len(data)
+        connection.wire.receive(data)
+        self._advance(connection, bool(data))
+
+    def _advance(self, connection: Connection, open_for_input: bool) -> None:
+        """Serve every request that has arrived completely; then wait for the next, or close."""
+        wire = connection.wire
+        try:
+            while True:
+                request = connection.request or wire.take_request()
+                if request is None:
+                    break
+                if request.content_length != 0 and not wire.body_ready():
+                    connection.request = request
+                    break
+                connection.request = None
+                if not self._serve(connection, request):
+                    return
+                if not wire.buffered:
+                    break
+        except RemoteProtocolError as error:
+            self._refuse(connection, error)
+            return
+        except ConnectionLost:
+            self._close(connection)
+            return
+        if open_for_input:
+            output = wire.take_output()
+            if output:
+                self._send_output(connection, output)
+            self._wait(connection)
+        else:
+            self._close(connection)
+
+    def _send_output(self, connection: Connection, output: bytes) -> None:
+        try:
+            connection.send(output)
+        except ConnectionLost:
+            pass  # the coming receive finds the connection closed, and closes it
+
+    def _wait(self, connection: Connection) -> None:
+        """Leave a connection to epoll until more of a request comes, or its deadline."""
+        now = monotonic()
+        times = self.times
+        if connection.request is not None:
+            if connection.phase != BODY:
+                connection.phase = BODY
+                connection.began = now
+                connection.received = 0
+            connection.deadline = now + times.body if times.body else float("inf")
+        elif not connection.registered or connection.wire.has_partial_request:
+            if connection.phase != HEAD or not connection.registered:
+                connection.phase = HEAD
+                connection.deadline = now + times.head if times.head else float("inf")
+        else:
+            connection.phase = IDLE
+            connection.deadline = now + times.keep_alive
+        if not connection.registered:
+            if len(self.connections) >= MAX_CONNECTIONS:
+                self._close(min(self.connections.values(), key=lambda other: other.deadline))
+            connection.registered = True
+            self.connections[connection.fd] = connection
+            self._epoll.register(connection.fd, select.EPOLLIN)
+
+    def _close(self, connection: Connection) -> None:
+        """Close at once. Closing the descriptor takes it out of epoll."""
+        if connection.registered:
+            del self.connections[connection.fd]
+            connection.registered = False
+        connection.sock.close()
+
+    def _linger(self, connection: Connection) -> None:
+        """Close in steps (RFC 9112 9.6): an unread request must not turn into a reset that eats the response."""
+        try:
+            connection.sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            self._close(connection)
+            return
+        connection.request = None
+        connection.received = 0
+        connection.phase = LINGERING
+        connection.deadline = monotonic() + self.times.linger
+        if not connection.registered:
+            connection.registered = True
+            self.connections[connection.fd] = connection
+            self._epoll.register(connection.fd, select.EPOLLIN)
+
+    def _sweep(self, now: float) -> None:
+        """Close or answer what has waited past its deadline. At most once a second."""
+        self._next_sweep = now + 1.0
+        for connection in [each for each in self.connections.values() if self._is_late(each, now)]:
+            silent = connection.phase == HEAD and not connection.wire.has_partial_request
+            if silent or connection.phase in (IDLE, LINGERING):
+                self._close(connection)
+            else:
+                what = "head" if connection.phase == HEAD else "body"
+                error = RemoteProtocolError(f"the request {what} came too slowly", 408, "RFC 9110 15.5.9")
+                self._refuse(connection, error)
+
+    def _is_late(self, connection: Connection, now: float) -> bool:
+        return now >= connection.deadline or (connection.phase == BODY and connection.too_slow(now))
+
+    def _refuse(self, connection: Connection, error: RemoteProtocolError) -> None:
+        """Answer a request that broke the rules, and close: no later byte is parsed."""
+        self.log.warning("refused a request with %d: %s", error.status, ascii(str(error))[1:-1])
+        fields = [("Content-Type", "text/plain; charset=utf-8")]
+        body = f"{format_status(error.status)}\n{error.message}\n".encode("ascii", "backslashreplace")
+        try:
+            connection.send(connection.wire.format_response(format_status(error.status), fields, body, True))
+        except ConnectionLost:
+            self._close(connection)
+            return
+        self._linger(connection)
+
+    # One exchange.
+
+    def _serve(self, connection: Connection, request: Request) -> bool:
+        """Run the application for one request. True when the connection can take another."""
+        slot = self.slot
+        slot.busy()
+        self.served += 1
+        if self.served == self.max_requests or self.stop_kind:
+            connection.last = True
+        exchange = Exchange(connection, request, self.mounts, self.log)
+        try:
+            exchange.dispatch()
+            exchange.finish()
+        except ConnectionLost as error:
+            self._lose(exchange, error)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 the edge around the application
+            self._fail(exchange, error)
+        if exchange._cleanups:
+            exchange.run_cleanups()
+        slot.count_request()
+        reusable = connection.wire.finish() and not connection.last
+        keep = reusable and not connection.broken
+        if not keep:
+            self._end(connection)
+        if self.served == self.max_requests or exchange.recycling:
+            self.stop("retire")
+        elif not self.stop_kind:
+            slot.idle()
+        if keep:
+            connection.began = 0.0
+            connection.phase = IDLE
+            if self.stop_kind:
+                connection.last = True
+        return keep
+
+    def _end(self, connection: Connection) -> None:
+        if connection.broken or (not connection.wire.buffered and connection.wire.body_complete()):
+            self._close(connection)
+        else:
+            self._linger(connection)
+
+    def _lose(self, exchange: Exchange, error: ConnectionLost) -> None:
+        self.log.info("%s: %s", exchange.describe(), error)
+        exchange.connection.last = True
+        if not exchange.connection.broken:
+            self._answer(exchange, 408, "")
+
+    def _fail(self, exchange: Exchange, error: BaseException) -> None:
+        if isinstance(error, RemoteProtocolError):
+            self.log.warning("%s: refused with %d: %s", exchange.describe(), error.status, error)
+            exchange.connection.last = True
+            self._answer(exchange, error.status, error.message)
+        elif isinstance(error, (LocalProtocolError, ScriptError)):
+            self.log.error("%s: %s", exchange.describe(), error)
+            self._answer(exchange, error.status, "")
+        else:
+            self.log.exception("%s: the application failed: %r", exchange.describe(), error)
+            self._answer(exchange, 500, "")
+
+    def _answer(self, exchange: Exchange, status: int, message: str) -> None:
+        try:
+            exchange.fail(status, message)
+        except ConnectionLost:
+            exchange.connection.broken = True
