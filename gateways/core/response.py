@@ -152,3 +152,16 @@ def encode_head(text: str) -> bytes:
     if len(head) > MAX_HEAD:
         raise LocalProtocolError(f"the response head is longer than {MAX_HEAD} bytes", section="")
     return head
+
+
+def format_document_head(status: str, fields: FieldList, length: int | None) -> bytes:
+    """Return a head in CGI form, ``Status:`` first, with its empty line (RFC 3875 6.3).
+
+    ``length``: the Content-Length to state when the fields do not; ``None`` states none.
+    """
+    STATUS_CODES[status]
+    lines, own_length, _, _ = format_fields(fields)
+    if own_length is not None:
+        length = own_length
+    size = "" if length is None else f"Content-Length: {length}\r\n"
+    return encode_head(f"Status: {status}\r\n{lines}{size}\r\n")

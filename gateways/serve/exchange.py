@@ -85,6 +85,11 @@ class Exchange:
         return self.state >= COMMITTED
 
     @property
+    def was_cut(self) -> bool:
+        """True when the response was ended early, so that the peer can tell."""
+        return self.state == CUT
+
+    @property
     def started(self) -> bool:
         """True once a status was set."""
         return self.state != NEW

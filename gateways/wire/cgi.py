@@ -1,0 +1,138 @@
+"""The ``cgi`` wire: we are the script. A web server's variables and standard input in, a document out (RFC 3875).
+
+One request, one response, one process. Knows bytes and variables; the environment and the descriptors are its driver's.
+"""
+
+from __future__ import annotations
+
+from gateways.core.errors import BodyIncomplete, LocalProtocolError, RemoteProtocolError
+from gateways.core.request import Endpoint, VariableRequest
+from gateways.core.response import STATUS_CODES, format_document_head, format_fields, has_body
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gateways.core.interfaces import FieldList
+    from gateways.core.limits import WireLimits
+
+_DROPPED = frozenset({"HTTP_PROXY"})
+
+
+def parse_content_length(text: str, limit: int) -> int:
+    """Return CONTENT_LENGTH as a number, 0 when it is absent or empty.
+
+    Raise ``RemoteProtocolError``: 400 unless it is digits only (RFC 3875 4.1.2), 413 beyond ``limit`` bytes.
+    """
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise RemoteProtocolError(f"CONTENT_LENGTH {text[:40]!r} is not a number", 400, "RFC 3875 4.1.2")
+    if int(text) > limit:
+        raise RemoteProtocolError(f"the request body is longer than {limit} bytes", 413, "RFC 9110 15.5.14")
+    return int(text)
+
+
+class CGIWire:
+    """See ``core.interfaces.Wire``. ``variables``: the process's environment as Latin-1 text of its bytes."""
+
+    cut_needs_reset = False
+
+    def __init__(self, endpoint: Endpoint, variables: dict[str, str], limits: WireLimits) -> None:
+        self._endpoint = endpoint
+        self._variables = variables
+        self._limits = limits
+        self._request: VariableRequest | None = None
+        self._pieces: list[bytes] = []
+        self._left = 0
+        self._ended = False
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes of standard input; what follows the body's end is dropped."""
+        if not data:
+            self._ended = True
+        elif self._left:
+            piece = data[: self._left]
+            self._left -= len(piece)
+            self._pieces.append(piece)
+
+    def take_request(self) -> VariableRequest | None:
+        """Return the one request; ``None`` afterwards."""
+        if self._request is not None:
+            return None
+        self._left = parse_content_length(self._variables.get("CONTENT_LENGTH", ""), self._limits.body)
+        kept = {name: value for name, value in self._variables.items() if name not in _DROPPED}
+        self._request = VariableRequest(self._endpoint, (kept.get("REMOTE_ADDR", ""), ""), kept, self._left)
+        return self._request
+
+    def body_ready(self) -> bool:
+        """A CGI program reads its input as it likes."""
+        return True
+
+    def take_body(self, size: int) -> bytes | None:
+        """Return at most ``size`` bytes of body."""
+        if self._pieces:
+            piece = self._pieces.pop(0)
+            if len(piece) > size:
+                self._pieces.insert(0, piece[size:])
+                piece = piece[:size]
+            return piece
+        if not self._left:
+            return b""
+        if self._ended:
+            raise BodyIncomplete(f"standard input ended {self._left} bytes before CONTENT_LENGTH")
+        return None
+
+    def body_complete(self) -> bool:
+        """True when CONTENT_LENGTH bytes have come."""
+        return not self._left
+
+    def take_output(self) -> bytes:
+        """Input causes no output here."""
+        return b""
+
+    @property
+    def has_partial_request(self) -> bool:
+        """A CGI request is whole from the start."""
+        return False
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of body held."""
+        return sum(map(len, self._pieces))
+
+    def _carries_body(self, status: str) -> bool:
+        method = self._request.method if self._request is not None else "GET"
+        return has_body(method, STATUS_CODES[status])
+
+    def format_response(self, status: str, fields: FieldList, body: bytes, close: bool) -> bytes:
+        """Return a whole document."""
+        carries = self._carries_body(status)
+        stated = format_fields(fields)[1]
+        if carries and stated is not None and stated != len(body):
+            raise LocalProtocolError("the body is not as long as its Content-Length", section="RFC 9110 8.6")
+        no_content = STATUS_CODES[status] in (204, 304)
+        head = format_document_head(status, fields, None if no_content else len(body))
+        return head + body if carries else head
+
+    def format_head(self, status: str, fields: FieldList, close: bool) -> bytes:
+        """Return the head of a document that follows in pieces."""
+        return format_document_head(status, fields, None)
+
+    def format_body(self, data: bytes) -> bytes:
+        """A document's body has no framing."""
+        return data
+
+    def format_frame(self, size: int) -> tuple[bytes, bytes] | None:
+        """A document's body has no framing."""
+        return b"", b""
+
+    def format_end(self) -> bytes:
+        """The end of standard output ends a document."""
+        return b""
+
+    def format_abort(self) -> bytes:
+        """The exit status tells the web server."""
+        return b""
+
+    def finish(self) -> bool:
+        """A CGI process serves one request."""
+        return False
