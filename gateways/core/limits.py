@@ -16,9 +16,10 @@ class WireLimits:
     ``chunk_line``: bytes of one chunk-size line with its extensions. ``trailer``: bytes of the trailer section.
     ``body``: bytes of a request body. ``buffered_body``: bytes of body that are held before the application is called.
     Zero means unlimited, except for ``buffered_body`` (zero: call the application as soon as the head is there).
+    ``shortest``: a head of at most so many bytes keeps every limit on bytes; parsers look closer only beyond.
     """
 
-    __slots__ = ("body", "buffered_body", "chunk_line", "field", "fields", "head", "request_line", "trailer")
+    __slots__ = ("body", "buffered_body", "chunk_line", "field", "fields", "head", "request_line", "shortest", "trailer")
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class WireLimits:
         self.trailer = trailer or UNLIMITED
         self.body = body or UNLIMITED
         self.buffered_body = buffered_body
+        self.shortest = min(self.request_line, self.field, self.head)
 
 
 class TimeLimits:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_BYTES = {f"{high}{low}": chr(int(high + low, 16)) for high in "0123456789abcdefABCDEF" for low in "0123456789abcdefABCDEF"}
 
 
 def decode_path(path: str) -> str:
@@ -14,4 +12,5 @@ def decode_path(path: str) -> str:
     """
     if "%" not in path:
         return path
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), path)
+    first, *rest = path.split("%")
+    return first + "".join([_BYTES.get(part[:2], "%" + part[:2]) + part[2:] for part in rest])

@@ -6,8 +6,6 @@ send the same lines.
 
 from __future__ import annotations
 
-import re
-
 from gateways.core.errors import LocalProtocolError
 
 TYPE_CHECKING = False
@@ -50,8 +48,8 @@ _SPECIAL = {
     "transfer-encoding": FORBIDDEN,
     "upgrade": FORBIDDEN,
 }
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_STATUS = re.compile(r"[1-9][0-9][0-9] [\t\x20-\x7e\x80-\xff]*")
+_TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_CONTROLS = frozenset(map(chr, (*range(9), *range(10, 32), 127)))
 _MEMO_ENTRIES = 512
 
 
@@ -59,7 +57,7 @@ class _NameKinds(dict[str, int]):
     """A bounded memo: response field name -> its kind. Applications choose the keys, so it stops learning."""
 
     def __missing__(self, name: str) -> int:
-        if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        if not isinstance(name, str) or not name or not _TOKEN.issuperset(name):
             raise LocalProtocolError(f"response field name {name!r} is not a token", section="RFC 9110 5.1")
         kind = _SPECIAL.get(name.lower(), ORDINARY)
         if len(self) < _MEMO_ENTRIES:
@@ -75,11 +73,19 @@ def format_status(code: int) -> str:
     return f"{code} {REASONS.get(code, 'Unknown')}"
 
 
+def _is_status(status: str) -> bool:
+    """True for three digits, a space, and a reason without control characters (RFC 9112 4)."""
+    digits = status[:3]
+    if not (digits.isascii() and digits.isdigit() and "100" <= digits and status[3:4] == " "):
+        return False
+    return _CONTROLS.isdisjoint(status) and max(status) <= "\xff"
+
+
 class _StatusCodes(dict[str, int]):
     """A bounded memo of checked status lines: ``codes["200 OK"] == 200``."""
 
     def __missing__(self, status: str) -> int:
-        if not isinstance(status, str) or _STATUS.fullmatch(status) is None:
+        if not isinstance(status, str) or not _is_status(status):
             raise LocalProtocolError(f"response status {status!r} is not a code and a reason", section="RFC 9112 4")
         code = int(status[:3])
         if len(self) < _MEMO_ENTRIES:

@@ -237,7 +237,7 @@ class ConnectionLoop:
                 connection.deadline = now + times.head if times.head else float("inf")
         else:
             connection.phase = IDLE
-            connection.deadline = now + times.keep_alive
+            connection.deadline = now + times.keep_alive if times.keep_alive else float("inf")
         if not connection.registered:
             if len(self.connections) >= MAX_CONNECTIONS:
                 self._close(min(self.connections.values(), key=lambda other: other.deadline))

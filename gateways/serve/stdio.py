@@ -99,3 +99,24 @@ def _fail(exchange: Exchange, error: BaseException, log: Log) -> int:
     except ConnectionLost:
         pass
     return 1
+
+
+class StderrLog:
+    """A log on standard error, where a web server keeps what its CGI programs say. Imports nothing until it is used."""
+
+    def info(self, msg: str, *args: object) -> None:
+        """Say nothing: a web server's error log is for errors."""
+
+    def warning(self, msg: str, *args: object) -> None:
+        """Write one line."""
+        text = f"gateways: {msg % args if args else msg}\n"
+        os.write(2, text.encode("utf-8", "backslashreplace"))
+
+    error = warning
+
+    def exception(self, msg: str, *args: object) -> None:
+        """Write one line and the traceback of the exception that is being handled."""
+        import traceback
+
+        self.warning(msg, *args)
+        os.write(2, traceback.format_exc().encode("utf-8", "backslashreplace"))

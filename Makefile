@@ -1,0 +1,45 @@
+# Every target sets up what it needs. PYTHON: the interpreter to start from (3.11 or later).
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+
+.PHONY: help compare compare-quick serve test lint floor clean
+
+help:
+	@echo "make compare   measure one app in six execution models, and write a report (needs nothing but Python)"
+	@echo "make serve     serve conf/modes.toml on http://127.0.0.1:8000/"
+	@echo "make test      install what the tests need into $(VENV), and run them"
+	@echo "make lint      ruff and mypy"
+	@echo "make floor     measure wsgi and handler against the least a Python server can cost, and gunicorn"
+
+$(RUN):
+	@$(PYTHON) -c 'import sys; sys.exit("gateways needs Python 3.11 or later; say make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed: on Debian, apt-get install python3-venv"; rm -rf $(VENV); exit 1; }
+
+$(VENV)/installed: pyproject.toml | $(RUN)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+compare: $(RUN)
+	$(RUN) -m bench compare
+
+compare-quick: $(RUN)
+	$(RUN) -m bench compare --quick
+
+serve: $(RUN)
+	$(RUN) -m gateways serve --config conf/modes.toml
+
+test: $(VENV)/installed
+	$(RUN) -m pytest
+
+lint: $(VENV)/installed
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+floor: $(VENV)/installed
+	$(RUN) -m bench floor
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .hypothesis bench/results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,242 @@
+"""The only place where the axes meet: settings become mounts, wires, loops and workers.
+
+Each function ties one of each kind together and holds no logic of its own. Imports of the parts stand inside the
+functions, because one CGI request (``run_cgi``) must not pay for a supervisor.
+"""
+
+from __future__ import annotations
+
+from gateways.core.errors import ConfigurationError, LoadError
+from gateways.core.mounts import Mount, MountTable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from gateways.config.settings import MountSettings, PoolSettings, ServerSettings
+    from gateways.core.interfaces import ExecutionModel, Log, Wire
+    from gateways.process.supervisor import Pool
+    from gateways.process.worker import Worker
+    from gateways.serve.loop import Listener
+
+CALLED_MODELS = ("wsgi", "handler")
+"""Models that call a Python object; the others run scripts."""
+
+
+# Execution models.
+
+
+def make_called_model(model: str, path: str, module: str, name: str) -> ExecutionModel:
+    """Return a model that calls ``name`` of the file ``path``, or of ``module``."""
+    from gateways.execution.loading import make_loader
+
+    loader = make_loader(path, module, name)
+    if model == "handler":
+        from gateways.execution.handler import HandlerModel
+
+        return HandlerModel(loader)
+    from gateways.execution.wsgi import WSGIModel
+
+    return WSGIModel(loader)
+
+
+def make_model(mount: MountSettings) -> ExecutionModel:
+    """Return the execution model that a mount asks for."""
+    target = mount.target
+    if mount.model in CALLED_MODELS:
+        is_file = target.kind == "callable_file"
+        path, module = (target.path, "") if is_file else ("", target.path)
+        return make_called_model(mount.model, path, module, target.name)
+    return make_script_model(mount)
+
+
+def make_script_model(mount: MountSettings) -> ExecutionModel:
+    """Return the model that runs a mount's script, or its folder of scripts."""
+    from gateways.execution.sources import ScriptFolder, SingleScript
+
+    path = mount.target.path
+    source = ScriptFolder(path) if mount.target.kind == "folder" else SingleScript(path)
+    if mount.model == "cgi":
+        from gateways.execution.cgi import CGIModel
+
+        return CGIModel(source, time_limit=mount.script_time_limit, pass_authorization=mount.pass_authorization)
+    if mount.model == "zygote":
+        from gateways.execution.zygote import ZygoteModel
+
+        return ZygoteModel(source, time_limit=mount.script_time_limit, pass_authorization=mount.pass_authorization)
+    from gateways.execution.recipes import make_recipe
+    from gateways.execution.script import ScriptModel
+
+    recipe = make_recipe(mount.model, namespace=mount.namespace, stat_scripts=mount.stat_scripts)
+    return ScriptModel(
+        mount.model, source, recipe, stdio=mount.stdio, pass_authorization=mount.pass_authorization
+    )
+
+
+def make_mounts(pool: PoolSettings) -> list[Mount]:
+    """Return the mounts of a pool, and its index page where nothing is mounted at the root."""
+    mounts = [
+        Mount(settings.path, make_model(settings), {"GATEWAYS_MODE": settings.model}) for settings in pool.mounts
+    ]
+    if all(mount.prefix for mount in mounts):
+        from gateways.execution.index import IndexModel, make_rows
+
+        mounts.append(Mount("", IndexModel(make_rows(pool))))
+    return mounts
+
+
+def load_mounts(mounts: list[Mount]) -> None:
+    """Load every application. Raise ``LoadError`` for the first that cannot be."""
+    for mount in mounts:
+        mount.model.load()
+
+
+# Listeners and wires.
+
+
+def make_listener(sock: socket.socket, pool: PoolSettings) -> Listener:
+    """Return what accepts on ``sock`` and speaks the pool's wire."""
+    from gateways.core.request import Endpoint
+    from gateways.process.listeners import describe_endpoint
+    from gateways.serve.loop import Listener
+    from gateways.wire.http import HTTPWire
+
+    name, port = describe_endpoint(sock)
+    endpoint = Endpoint(pool.server_name or name, port, pool.trusted_proxies)
+    limits = pool.wire_limits()
+    date = make_clock()
+
+    def wire(peer: object) -> Wire:
+        return HTTPWire(endpoint, peer, limits, date)
+
+    return Listener(sock, wire)
+
+
+def make_clock() -> Callable[[], str]:
+    """Return a function that gives the time as an IMF-fixdate, formatted once a second (RFC 9110 5.6.7)."""
+    from email.utils import formatdate
+    from time import time
+
+    second = 0
+    text = ""
+
+    def date() -> str:
+        nonlocal second, text
+        now = int(time())
+        if now != second:
+            text = formatdate(now, usegmt=True)
+            second = now
+        return text
+
+    return date
+
+
+# Serving processes.
+
+
+def run_worker(worker: Worker, pool: PoolSettings) -> None:
+    """Serve a pool in this process until told to stop. What a worker runs, from its fork to its end."""
+    import sys
+
+    from gateways.serve.loop import ConnectionLoop
+
+    for folder in reversed(pool.python_path):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    mounts = make_mounts(pool)
+    load_mounts(mounts)
+    listeners = [make_listener(sock, pool) for sock in worker.listeners]
+    loop = ConnectionLoop(
+        listeners, MountTable(mounts), pool.time_limits(), worker.slot, worker.log, worker.max_requests
+    )
+
+    def obey() -> None:
+        worker.drain_wakeups()
+        if worker.stop_requested:
+            loop.stop(worker.stop_requested)
+
+    loop.watch(worker.wake_fd, obey)
+    if worker.lifeline_fd >= 0:
+        loop.watch(worker.lifeline_fd, lambda: loop.stop("stop"))
+    worker.ready()
+    loop.run()
+    for mount in mounts:
+        mount.model.close()
+
+
+def make_pool(pool: PoolSettings) -> Pool:
+    """Return the supervisor's view of a pool: its limits and listeners, and what its workers run."""
+    from gateways.process.limits import PoolLimits
+    from gateways.process.listeners import open_listener
+    from gateways.process.supervisor import Pool
+
+    limits = PoolLimits(
+        start_servers=pool.start_servers,
+        min_spare_servers=pool.min_spare_servers,
+        max_spare_servers=pool.max_spare_servers,
+        max_servers=pool.max_servers,
+        max_requests_per_child=pool.max_requests_per_child,
+        max_requests_jitter=pool.max_requests_jitter,
+        graceful_timeout=pool.graceful_timeout,
+    )
+    listeners = [open_listener(address, backlog=pool.listen_backlog) for address in pool.listen]
+    return Pool(pool.name, limits, listeners, lambda worker: run_worker(worker, pool))
+
+
+def serve(
+    settings: ServerSettings,
+    *,
+    reload: Callable[[], ServerSettings],
+    log: Log,
+    announce: Callable[[list[str]], None],
+) -> int:
+    """Run the supervisor until it is told to stop. Return its exit status.
+
+    ``reload`` gives the settings anew on HUP; ``announce`` is called once with the addresses that are listened on.
+    """
+    raise ConfigurationError("not tied together yet")
+
+
+# One CGI request.
+
+
+def run_cgi(target: str, model: str = "") -> int:
+    """Serve the one request that this process's environment and standard input carry (RFC 3875). Return the exit status.
+
+    ``target``: ``FILE.py``, ``FILE.py:NAME`` or ``MODULE:NAME``. ``model``: ``wsgi`` or ``handler``; chosen by the
+    name that the file defines if not given. A target that cannot be loaded answers 500 and is logged.
+    """
+    import os
+
+    from gateways.core.limits import WireLimits
+    from gateways.core.request import Endpoint
+    from gateways.serve.stdio import StderrLog, run_once
+    from gateways.wire.cgi import CGIWire
+
+    log = StderrLog()
+    variables = {os.fsdecode(k): v.decode("latin-1") for k, v in os.environb.items()}
+    endpoint = Endpoint(variables.get("SERVER_NAME", ""), variables.get("SERVER_PORT", ""))
+    wire = CGIWire(endpoint, variables, WireLimits())
+    mount = Mount("", make_cgi_model(target, model))
+    mount.variables["GATEWAYS_MODE"] = "cgi"
+    try:
+        load_mounts([mount])
+    except LoadError as error:
+        log.error("%s", error)
+        os.write(1, b"Status: 500 Internal Server Error\r\nContent-Type: text/plain\r\n\r\n500 Internal Server Error\n")
+        return 1
+    return run_once(wire, MountTable([mount]), log)
+
+
+def make_cgi_model(target: str, model: str) -> ExecutionModel:
+    """Return the model for a target written on the command line, without reading a configuration."""
+    import os
+
+    place, _, name = target.rpartition(":") if not target.endswith(".py") else (target, "", "")
+    path, module = (os.path.abspath(place), "") if place.endswith(".py") else ("", place)
+    if not place or (module and not name):
+        raise ConfigurationError(f"{target!r} is not FILE.py, FILE.py:NAME or MODULE:NAME")
+    if not name:
+        name = "handler" if model == "handler" else "application"
+    return make_called_model(model or ("handler" if name == "handler" else "wsgi"), path, module, name)
