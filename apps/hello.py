@@ -124,13 +124,14 @@ def application(environ: "dict[str, Any]", start_response: "Callable[..., Any]")
 
 
 def handler(request: "Any") -> None:
-    """Answer as a native handler; the hello page asks the request for its path and nothing else."""
+    """Answer as a native handler; the hello page asks the request for its path and nothing else.
+
+    Its length is left to the server, which knows it when the handler returns.
+    """
     path = request.path_info
     if path == "/" or path == "":
-        page = HEAD + LINE * LINES + TAIL
         request.set_field("Content-Type", HTML)
-        request.set_field("Content-Length", str(len(page)))
-        request.write(page)
+        request.write(HEAD + LINE * LINES + TAIL)
         return
     status, content_type, length, body = answer(path, lambda: request.metavariables, request.read)
     request.status = int(status[:3])

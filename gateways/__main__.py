@@ -1,0 +1,7 @@
+"""``python -m gateways``."""
+
+import sys
+
+from gateways.cli import main
+
+sys.exit(main())

@@ -1,0 +1,90 @@
+"""Addresses in a configuration: where a pool listens, and which peers it trusts.
+
+Pure: resolves no name and opens no socket.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_HOST_PORT = re.compile(r"(?:\[(?P<six>[^\]]*)\]|(?P<host>[^:\[\]/]*)):(?P<port>[0-9]{1,5})")
+_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
+_MAX_UNIX_PATH = 107
+
+
+def parse_address(text: str) -> str:
+    """Return a listening address in its plain form: ``HOST:PORT``, ``[IPV6]:PORT`` or ``unix:PATH``.
+
+    Raise ``ValueError`` with the rest of the sentence "Listen must be ...".
+    """
+    if text.startswith("unix:"):
+        path = text[5:]
+        if not path or len(path.encode("utf-8", "surrogateescape")) > _MAX_UNIX_PATH:
+            raise ValueError(f'unix:PATH with a path of 1 to {_MAX_UNIX_PATH} bytes, not "{text}"')
+        return text
+    match = _HOST_PORT.fullmatch(text)
+    if match is None:
+        raise ValueError(f'HOST:PORT, [IPV6]:PORT or unix:PATH, not "{text}"')
+    port = int(match["port"])
+    if port > 65535:
+        raise ValueError(f'an address with a port from 0 to 65535, not "{text}"')
+    return f"{_parse_host(match['host'], match['six'], text)}:{port}"
+
+
+def _parse_host(host: str | None, six: str | None, text: str) -> str:
+    if six is not None:
+        try:
+            return f"[{ipaddress.IPv6Address(six)}]"
+        except ValueError as error:
+            raise ValueError(f'an address with a valid IPv6 address in brackets, not "{text}"') from error
+    if not host or host == "*":
+        raise ValueError(f'an address that names its host (0.0.0.0 or [::] for every interface), not "{text}"')
+    if re.fullmatch(r"[0-9.]+", host):
+        try:
+            return str(ipaddress.IPv4Address(host))
+        except ValueError as error:
+            raise ValueError(f'an address with a valid IPv4 address, not "{text}"') from error
+    if _HOST_NAME.fullmatch(host) is None:
+        raise ValueError(f'an address with a valid host name, not "{text}"')
+    return host
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRule:
+    """Which peers are trusted: calling it with a peer's address (``""`` for a UNIX socket) tells.
+
+    ``written``: the rule as the configuration spells it. Whole addresses are compared, all 16 bytes of IPv6.
+    """
+
+    written: tuple[str, ...] = ()
+    networks: tuple[Network, ...] = ()
+    unix: bool = False
+
+    @staticmethod
+    def parse(items: Sequence[str]) -> PeerRule:
+        """Return the rule for addresses, networks and ``"unix"``; raise ``ValueError`` for anything else."""
+        networks = []
+        for item in items:
+            if item == "unix":
+                continue
+            try:
+                networks.append(ipaddress.ip_network(item))
+            except ValueError as error:
+                hint = " (host bits are set)" if "host bits" in str(error) else ""
+                raise ValueError(f'addresses, networks or "unix", not "{item}"{hint}') from error
+        return PeerRule(tuple(items), tuple(networks), "unix" in items)
+
+    def __call__(self, address: str) -> bool:
+        """True when the peer at ``address`` is trusted; an address that cannot be read is not."""
+        if not address:
+            return self.unix
+        try:
+            peer = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(peer in network for network in self.networks)

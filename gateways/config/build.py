@@ -1,0 +1,141 @@
+"""From checked sections to settings: which values contradict each other, and what the ungiven ones become.
+
+Looks at the disk to see whether targets are there; imports no application.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from gateways.config.directives import REQUIRED, SCRIPT_MODELS
+from gateways.config.sections import Mistakes, Section
+from gateways.config.settings import MountSettings, PoolSettings, ServerSettings
+from gateways.config.targets import (
+    CALLABLE_FILE,
+    CALLABLE_MODULE,
+    EXECUTABLE,
+    FOLDER,
+    SCRIPT,
+    Target,
+    TargetError,
+    choose_model,
+    choose_name,
+    read_target,
+)
+
+NOTHING = Target(SCRIPT, "")
+"""Stands for a target that was refused; no settings with it are ever handed out."""
+
+_NOT_MORE = (
+    ("min_spare_servers", "MinSpareServers", "max_spare_servers", "MaxSpareServers"),
+    ("start_servers", "StartServers", "max_servers", "MaxServers"),
+    ("min_spare_servers", "MinSpareServers", "max_servers", "MaxServers"),
+)
+"""Rows (lower setting, its name, upper setting, its name): the first may not be more than the second."""
+
+
+def build_server(file: str, section: Section, pools: Sequence[PoolSettings], mistakes: Mistakes) -> ServerSettings:
+    """Return the server's settings; note addresses that two pools claim, and folders that are not there."""
+    owners: dict[str, str] = {}
+    for pool in pools:
+        for address in pool.listen:
+            owner = owners.setdefault(address, pool.name)
+            if owner != pool.name and not address.endswith(":0"):
+                mistakes.add(f'pools "{owner}" and "{pool.name}" both listen on {address}: give each its own address')
+    log = section.values["error_log"]
+    if log and not os.path.isdir(os.path.dirname(log)):
+        mistakes.add(
+            f"{section.label('error_log', 'ErrorLog')} is in a folder that does not exist: {os.path.dirname(log)}",
+            section.line_of("error_log"),
+        )
+    return ServerSettings(file=file, pools=tuple(pools), **section.values)
+
+
+def build_pool(name: str, section: Section, mounts: Sequence[MountSettings], mistakes: Mistakes) -> PoolSettings:
+    """Return a pool's settings; note numbers that contradict each other."""
+    values = {key: value for key, value in section.values.items() if key in PoolSettings.__dataclass_fields__}
+    values.update(fit_defaults(values, section.given))
+    for lower, lower_name, upper, upper_name in _NOT_MORE:
+        if values[lower] > values[upper] and not section.bad & {lower, upper}:
+            later = max((lower, upper), key=section.line_of)
+            mistakes.add(
+                f"{section.label(lower, lower_name)} ({values[lower]}) is more than "
+                f"{section.label(upper, upper_name)} ({values[upper]}): lower the one or raise the other",
+                section.line_of(later),
+            )
+    for folder in values["python_path"]:
+        if not os.path.isdir(folder):
+            mistakes.add(
+                f"{section.label('python_path', 'PythonPath')} names a folder that does not exist: {folder}",
+                section.line_of("python_path"),
+            )
+    return PoolSettings(name=name, mounts=tuple(mounts), **values)
+
+
+def fit_defaults(values: dict[str, Any], given: dict[str, Any]) -> dict[str, int]:
+    """Return the numbers of workers that were not given, fitted to those that were. Pure."""
+    fitted: dict[str, int] = {}
+    if "start_servers" not in given:
+        fitted["start_servers"] = min(values["start_servers"], values["max_servers"])
+    if "min_spare_servers" not in given:
+        bounds = [values["min_spare_servers"], values["max_servers"]]
+        if "max_spare_servers" in given:
+            bounds.append(values["max_spare_servers"])
+        fitted["min_spare_servers"] = min(bounds)
+    if "max_spare_servers" not in given:
+        fitted["max_spare_servers"] = max(values["max_spare_servers"], values["min_spare_servers"])
+    return fitted
+
+
+def build_mount(section: Section, folder: str, mistakes: Mistakes) -> MountSettings:
+    """Return a mount's settings; note a target that is not there or does not fit its model."""
+    values = dict(section.values)
+    text, model = values["target"], values["model"]
+    values["target"] = NOTHING
+    if text is REQUIRED:
+        if "target" not in section.bad:
+            mistakes.add("a mount needs a Target: the file or module of the application", section.line)
+    elif "model" not in section.bad:
+        try:
+            values["target"], values["model"] = settle_target(text, model, folder)
+        except TargetError as error:
+            mistakes.add(f"{section.label('target', 'Target')}: {error}", section.line_of("target"))
+    values["path"] = values["path"].rstrip("/") + "/"
+    return MountSettings(**values)
+
+
+def settle_target(text: str, model: str, folder: str) -> tuple[Target, str]:
+    """Return (target, model) for a target as written and a model, ``""`` for the target's own.
+
+    Raise ``TargetError`` when the target is not there or the model cannot run it.
+    """
+    target = read_target(text, folder)
+    if not model:
+        return choose_model(target)
+    if model not in SCRIPT_MODELS:
+        return choose_name(target, model), model
+    if target.kind in (CALLABLE_FILE, CALLABLE_MODULE):
+        raise TargetError(
+            f"model {model} runs a file from its top, so the name {target.name} means nothing: "
+            f"leave out :{target.name}, or use model wsgi or handler"
+        )
+    if target.kind in (EXECUTABLE, FOLDER) and model != "cgi":
+        raise TargetError(f"model {model} runs one Python file, and {target.path} is none: use model cgi")
+    if model == "cgi" and target.kind != FOLDER and not os.access(target.path, os.X_OK):
+        raise TargetError(f"model cgi starts {target.path} as a program, and it is not executable: chmod +x it")
+    return target, model
+
+
+def check_paths(sections: Sequence[Section], mounts: Sequence[MountSettings], mistakes: Mistakes) -> None:
+    """Note mounts of one pool that claim the same path."""
+    owners: dict[str, int] = {}
+    for section, mount in zip(sections, mounts, strict=True):
+        if "path" in section.bad:
+            continue
+        if mount.path in owners:
+            first = owners[mount.path]
+            where = f" (the other is on line {first})" if first else ""
+            mistakes.add(f'two mounts have the Path "{mount.path}"{where}: give each its own', section.line_of("path"))
+        owners.setdefault(mount.path, section.line_of("path"))

@@ -1,0 +1,217 @@
+"""The table of directives: every setting there is, once. File, command line and reference are views of it.
+
+A row says what a setting is called, where it may stand, what it may hold, and what it is for; the code name is the
+name in small letters (``MaxRequestsPerChild``, ``max_requests_per_child``, ``--max-requests-per-child``).
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+
+from gateways.config import kinds
+from gateways.config.addresses import PeerRule
+from gateways.config.kinds import Kind, choice, seconds, whole
+
+MODELS = ("cgi", "zygote", "perlrun", "registry", "wsgi", "handler")
+"""The execution models, in the order of the ladder."""
+
+SCRIPT_MODELS = ("cgi", "zygote", "perlrun", "registry")
+"""Models that run a file from its top; the others call a function of it."""
+
+WIRES = ("http",)
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+class Scope(enum.Enum):
+    """Where a directive may stand."""
+
+    SERVER = "server"
+    POOL = "pool"
+    MOUNT = "mount"
+
+
+class _Required:
+    """The default of a directive that has none."""
+
+    __slots__ = ()
+
+
+REQUIRED = _Required()
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """One setting.
+
+    ``unit``: of the value. ``zero``: what zero means where it is special. ``shared``: a mount directive that may also
+    stand in the pool, for all its mounts. ``option``: the option's name where it is not made from ``name``.
+    """
+
+    name: str
+    scope: Scope
+    kind: Kind
+    default: object
+    help: str
+    unit: str = ""
+    zero: str = ""
+    shared: bool = False
+    option: str = ""
+
+    @property
+    def attribute(self) -> str:
+        """The setting's name in code: ``max_requests_per_child``."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
+
+    @property
+    def flag(self) -> str:
+        """The setting's name on the command line: ``--max-requests-per-child``."""
+        return self.option or "--" + self.attribute.replace("_", "-")
+
+
+_SERVER, _POOL, _MOUNT = Scope.SERVER, Scope.POOL, Scope.MOUNT
+_DAY = 86400.0
+_INT = (1 << 31) - 1
+
+DIRECTIVES: tuple[Directive, ...] = (
+    Directive(
+        "ErrorLog", _SERVER, kinds.PATH, "",
+        "The file that messages are appended to; standard error if none is named. A file that was moved away is "
+        "opened again under its name.",
+    ),
+    Directive("LogLevel", _SERVER, choice(*LOG_LEVELS), "info", "The least important messages that are written."),
+    Directive(
+        "Listen", _POOL, kinds.ADDRESSES, ("127.0.0.1:8000",),
+        "Where the pool accepts connections. Port 0 takes a free port, which is announced.", option="--bind",
+    ),
+    Directive("Wire", _POOL, choice(*WIRES), "http", "The protocol spoken on the pool's addresses."),
+    Directive(
+        "StartServers", _POOL, whole(1, 10000), 5, "Workers that are started with the pool.", "workers",
+    ),
+    Directive(
+        "MinSpareServers", _POOL, whole(1, 10000), 5,
+        "The supervisor starts workers while fewer than this are idle.", "workers",
+    ),
+    Directive(
+        "MaxSpareServers", _POOL, whole(1, 10000), 10,
+        "The supervisor retires workers, one at a time, while more than this are idle.", "workers",
+    ),
+    Directive("MaxServers", _POOL, whole(1, 10000), 256, "The most workers at one time.", "workers"),
+    Directive(
+        "MaxRequestsPerChild", _POOL, whole(0, _INT), 0,
+        "A worker is replaced after this many requests.", "requests", zero="never",
+    ),
+    Directive(
+        "MaxRequestsJitter", _POOL, whole(0, 100), 10,
+        "Each worker's own MaxRequestsPerChild is lower by a random part of at most this, so that workers do not all "
+        "restart together.", "percent", zero="no spread",
+    ),
+    Directive(
+        "GracefulTimeout", _POOL, seconds(0, _DAY), 30.0,
+        "How long a retired worker may take to finish its request before it is killed.", "seconds", zero="at once",
+    ),
+    Directive(
+        "ListenBacklog", _POOL, whole(1, 65535), 511, "Connections that the kernel holds for the pool.", "connections"
+    ),
+    Directive(
+        "KeepAliveTimeout", _POOL, seconds(0, _DAY), 5.0,
+        "How long an idle connection is kept for its next request.", "seconds", zero="without limit",
+    ),
+    Directive(
+        "HeaderTimeout", _POOL, seconds(0, _DAY), 10.0,
+        "How long a request head may take from its first byte to its last.", "seconds", zero="without limit",
+    ),
+    Directive(
+        "BodyTimeout", _POOL, seconds(0, _DAY), 30.0,
+        "The longest silence while a request body is read.", "seconds", zero="without limit",
+    ),
+    Directive(
+        "BodyRate", _POOL, whole(0, _INT), 500, "The least speed of a request body.", "bytes a second", zero="any speed"
+    ),
+    Directive(
+        "SendTimeout", _POOL, seconds(0, _DAY), 60.0,
+        "How long a client may take no byte of its response.", "seconds", zero="without limit",
+    ),
+    Directive(
+        "LimitRequestLine", _POOL, whole(0, _INT), 8190,
+        "The longest request line (414 beyond).", "bytes", zero="unlimited",
+    ),
+    Directive(
+        "LimitRequestFields", _POOL, whole(0, _INT), 100,
+        "The most field lines of a request (431 beyond).", "fields", zero="unlimited",
+    ),
+    Directive(
+        "LimitRequestFieldSize", _POOL, whole(0, _INT), 8190,
+        "The longest field line of a request (431 beyond).", "bytes", zero="unlimited",
+    ),
+    Directive(
+        "LimitRequestBody", _POOL, whole(0), 1 << 30, "The longest request body (413 beyond).", "bytes",
+        zero="unlimited",
+    ),
+    Directive(
+        "TrustedProxies", _POOL, kinds.PEERS, PeerRule(),
+        "Peers whose X-Forwarded-* and Forwarded fields are believed; from all others these fields are dropped.",
+    ),
+    Directive(
+        "ServerName", _POOL, kinds.SERVER_NAME, "",
+        "SERVER_NAME for requests that do not say their host; the listening address if not given.",
+    ),
+    Directive(
+        "PythonPath", _POOL, kinds.PATHS, (".",),
+        "Folders in which the modules of targets are looked for, before all others; relative to the configuration "
+        "file, or to the working directory on the command line.",
+    ),
+    Directive(
+        "Path", _MOUNT, kinds.PREFIX, "/", "The URL path below which the mount answers; the longest fitting one wins."
+    ),
+    Directive(
+        "Target", _MOUNT, kinds.TEXT, REQUIRED,
+        "The application: FILE.py, FILE.py:NAME, PACKAGE.MODULE:NAME, a program, or a folder of programs; relative to "
+        "the configuration file, or to the working directory on the command line.",
+    ),
+    Directive(
+        "Model", _MOUNT, choice(*MODELS), "",
+        "How the application is run for a request. If not given, the target decides: NAME or a top-level "
+        "`application`, `app` is called by wsgi, a `handler` by handler, other Python files are run by registry with "
+        "a fresh namespace, programs and folders by cgi.",
+    ),
+    Directive(
+        "Title", _MOUNT, kinds.TEXT, "", "What the index page calls the mount; its path if not given.",
+    ),
+    Directive(
+        "Namespace", _MOUNT, choice("fresh", "shared"), "fresh",
+        "Model registry: whether every request gets new globals, or finds those that earlier requests left.",
+        shared=True,
+    ),
+    Directive(
+        "StatScripts", _MOUNT, kinds.BOOLEAN, True,
+        "Model registry: whether a script's file is looked at before each request and compiled again if it changed.",
+        shared=True,
+    ),
+    Directive(
+        "Stdio", _MOUNT, choice("object", "descriptor"), "object",
+        "Models perlrun and registry: whether a script's output is caught at sys.stdout, or at descriptor 1, "
+        "which also catches os.write and subprocesses and costs more.",
+        shared=True,
+    ),
+    Directive(
+        "PassAuthorization", _MOUNT, kinds.BOOLEAN, False,
+        "Whether scripts see the Authorization field, as HTTP_AUTHORIZATION.", shared=True,
+    ),
+    Directive(
+        "ScriptTimeLimit", _MOUNT, seconds(0, _DAY), 60.0,
+        "Models cgi and zygote: a script that runs longer is killed, with all processes it started.", "seconds",
+        zero="without limit", shared=True,
+    ),
+    Directive(
+        "Pages", _MOUNT, kinds.PAGES, ("/",), "Links that the index page shows below the mount.", shared=True
+    ),
+)  # fmt: skip
+
+BY_NAME = {directive.name: directive for directive in DIRECTIVES}
+
+
+def select(*scopes: Scope) -> tuple[Directive, ...]:
+    """Return the directives of some scopes, in the table's order."""
+    return tuple(directive for directive in DIRECTIVES if directive.scope in scopes)

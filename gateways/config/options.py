@@ -1,0 +1,111 @@
+"""The command line's view of the table of directives: one option for each, read into the same settings as a file.
+
+Knows ``argparse``; prints nothing and ends no process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Sequence
+
+from gateways.config.build import build_mount, build_pool, build_server
+from gateways.config.directives import DIRECTIVES, REQUIRED, Directive, Scope, select
+from gateways.config.kinds import show
+from gateways.config.sections import Entry, Mistakes, take_section
+from gateways.config.settings import ServerSettings
+from gateways.core.errors import ConfigurationError
+
+POOL_NAME = "main"
+"""What the pool is called that a command line makes."""
+
+OVERRIDES = ("Listen", "ErrorLog", "LogLevel")
+"""Directives whose options may be given beside ``--config``; they win over the file."""
+
+_TITLES = {Scope.SERVER: "the server", Scope.POOL: "the pool of workers", Scope.MOUNT: "the application"}
+_FROM_TARGET = "Target"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add an option for every directive but the target, which is an argument."""
+    for scope, title in _TITLES.items():
+        group = parser.add_argument_group(title)
+        for directive in select(scope):
+            if directive.name != _FROM_TARGET:
+                group.add_argument(
+                    directive.flag,
+                    dest=directive.attribute,
+                    action="append",
+                    metavar=(directive.unit or directive.kind.name.split(",")[0]).replace(" ", "-").upper(),
+                    help=_describe(directive).replace("%", "%%"),
+                )
+
+
+def _describe(directive: Directive) -> str:
+    plain = directive.default is REQUIRED or not directive.default
+    return directive.help if plain else f"{directive.help} Default: {show(directive.default)}."
+
+
+def collect_entries(arguments: argparse.Namespace, mistakes: Mistakes) -> list[Entry]:
+    """Return the entries that the options make; note an option given twice, and text that is no value."""
+    entries = []
+    for directive in DIRECTIVES:
+        texts = getattr(arguments, directive.attribute, None)
+        if not texts or directive.name == _FROM_TARGET:
+            continue
+        try:
+            entries.append(Entry(directive.name, _parse_texts(directive, texts), spelled=directive.flag))
+        except ValueError as error:
+            mistakes.add(f"{directive.flag} must be {error}")
+    return entries
+
+
+def _parse_texts(directive: Directive, texts: Sequence[str]) -> object:
+    if directive.kind.listed:
+        return [item for text in texts for item in directive.kind.parse_text(text)]  # type: ignore[attr-defined]
+    if len(texts) > 1:
+        raise ValueError("given once")
+    return directive.kind.parse_text(texts[0])
+
+
+def read_options(
+    target: str, arguments: argparse.Namespace, folder: str
+) -> tuple[ServerSettings | None, list[ConfigurationError]]:
+    """Return (settings, mistakes) for one target served by one pool; paths are relative to ``folder``."""
+    mistakes = Mistakes()
+    entries = collect_entries(arguments, mistakes)
+    by_scope = {scope: _of_scope(entries, scope) for scope in Scope}
+    server = take_section(Scope.SERVER, by_scope[Scope.SERVER], folder, mistakes)
+    pool = take_section(Scope.POOL, by_scope[Scope.POOL], folder, mistakes)
+    mount_entries = [Entry(_FROM_TARGET, target, spelled="TARGET"), *by_scope[Scope.MOUNT]]
+    mount = take_section(Scope.MOUNT, mount_entries, folder, mistakes)
+    mounts = [build_mount(mount, folder, mistakes)]
+    settings = build_server("", server, [build_pool(POOL_NAME, pool, mounts, mistakes)], mistakes)
+    return (None if mistakes.found else settings), mistakes.found
+
+
+def _of_scope(entries: Sequence[Entry], scope: Scope) -> list[Entry]:
+    names = {directive.name for directive in select(scope)}
+    return [entry for entry in entries if entry.name in names]
+
+
+def override_settings(
+    settings: ServerSettings, arguments: argparse.Namespace, folder: str
+) -> tuple[ServerSettings | None, list[ConfigurationError]]:
+    """Return a file's settings with what the command line says beside ``--config``, and the mistakes in it."""
+    mistakes = Mistakes()
+    entries = collect_entries(arguments, mistakes)
+    for entry in entries:
+        if entry.name not in OVERRIDES:
+            mistakes.add(f"{entry.label} cannot be given with --config: write {entry.name} in {settings.file}")
+    server = take_section(Scope.SERVER, _of_scope(entries, Scope.SERVER), folder, mistakes)
+    pool = take_section(Scope.POOL, [entry for entry in entries if entry.name == "Listen"], folder, mistakes)
+    if "listen" in pool.given and len(settings.pools) != 1:
+        mistakes.add(f"--bind cannot be given: {settings.file} has {len(settings.pools)} pools, each with its Listen")
+    if mistakes.found:
+        return None, mistakes.found
+    pools = settings.pools
+    if "listen" in pool.given:
+        pools = (dataclasses.replace(pools[0], listen=pool.values["listen"]),)
+    written = {name: server.values[name] for name in server.given}
+    return dataclasses.replace(settings, pools=pools, **written), []

@@ -1,0 +1,87 @@
+"""The settings a server is built from: frozen, checked, with every path absolute.
+
+One field for each directive of the scope, under its code name; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateways.config.addresses import PeerRule
+from gateways.config.targets import Target
+from gateways.core.limits import TimeLimits, WireLimits
+
+
+@dataclass(frozen=True, slots=True)
+class MountSettings:
+    """One application below one path of a pool. ``script_time_limit``: seconds, 0 for none."""
+
+    path: str
+    target: Target
+    model: str
+    title: str
+    namespace: str
+    stat_scripts: bool
+    stdio: str
+    pass_authorization: bool
+    script_time_limit: float
+    pages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSettings:
+    """One set of workers and the addresses they serve; times in seconds, sizes in bytes, as the reference says."""
+
+    name: str
+    mounts: tuple[MountSettings, ...]
+    listen: tuple[str, ...]
+    wire: str
+    start_servers: int
+    min_spare_servers: int
+    max_spare_servers: int
+    max_servers: int
+    max_requests_per_child: int
+    max_requests_jitter: int
+    graceful_timeout: float
+    listen_backlog: int
+    keep_alive_timeout: float
+    header_timeout: float
+    body_timeout: float
+    body_rate: int
+    send_timeout: float
+    limit_request_line: int
+    limit_request_fields: int
+    limit_request_field_size: int
+    limit_request_body: int
+    trusted_proxies: PeerRule
+    server_name: str
+    python_path: tuple[str, ...]
+
+    def wire_limits(self) -> WireLimits:
+        """Return the bounds of a connection's parser."""
+        return WireLimits(
+            request_line=self.limit_request_line,
+            field=self.limit_request_field_size,
+            fields=self.limit_request_fields,
+            body=self.limit_request_body,
+        )
+
+    def time_limits(self) -> TimeLimits:
+        """Return the time limits of a connection."""
+        return TimeLimits(
+            head=self.header_timeout,
+            body=self.body_timeout,
+            body_rate=self.body_rate,
+            send=self.send_timeout,
+            keep_alive=self.keep_alive_timeout,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Everything one supervisor keeps. ``file``: the configuration it came from, ``""`` for the command line."""
+
+    file: str
+    error_log: str
+    log_level: str
+    pools: tuple[PoolSettings, ...]

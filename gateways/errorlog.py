@@ -1,0 +1,124 @@
+"""The error log: how a message becomes a line, and the file or descriptor it is appended to.
+
+Stands on ``logging`` and knows nothing of this package. Importing it installs nothing; ``cli.py`` does that.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL_BUT_NEWLINE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+STDERR = 2
+
+
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
+
+
+def escape_line(text: str) -> str:
+    """Return text in which control characters are visible (``\\\\n``), so that no message can forge a second line."""
+    return _CONTROL.sub(_escape, text)
+
+
+class ErrorLogFormatter(logging.Formatter):
+    """``2026-11-30 19:47:01.250 [4711] warning: message``, local time; then the traceback on lines of its own.
+
+    Control characters of the message are escaped. A traceback keeps its newlines, and each of its lines is indented,
+    so that text from a client in an exception cannot pass for a record.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record's text, without a newline at its end."""
+        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+        milliseconds = int(record.created * 1000) % 1000
+        message = escape_line(record.getMessage())
+        line = f"{moment}.{milliseconds:03d} [{record.process}] {record.levelname.lower()}: {message}"
+        for text in (self._traceback(record), record.stack_info):
+            if text:
+                line += "\n" + _indent(text)
+        return line
+
+    def _traceback(self, record: logging.LogRecord) -> str:
+        if record.exc_info and record.exc_info[0] is not None:
+            return self.formatException(record.exc_info)
+        return record.exc_text or ""
+
+
+def _indent(text: str) -> str:
+    return "\n".join("    " + _CONTROL_BUT_NEWLINE.sub(_escape, line) for line in text.rstrip("\n").split("\n"))
+
+
+class ErrorLogHandler(logging.Handler):
+    """Appends each record with one ``write``, so that processes that share the file do not mix within a record.
+
+    ``path``: the file; ``""`` for standard error. A file that was moved away is opened again before the next record,
+    in whichever process that happens. A log that cannot be written to never stops the server.
+    """
+
+    def __init__(self, path: str = "") -> None:
+        super().__init__()
+        self._path = path
+        self._fd = self._open()
+        self.setFormatter(ErrorLogFormatter())
+
+    def _open(self) -> int:
+        if not self._path:
+            return STDERR
+        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+
+    def reopen(self) -> None:
+        """Open the file again under its name, keeping the old one if that fails."""
+        if not self._path:
+            return
+        try:
+            fd = self._open()
+        except OSError:
+            return
+        os.dup2(fd, self._fd, inheritable=False)
+        os.close(fd)
+
+    def _was_moved(self) -> bool:
+        try:
+            named = os.stat(self._path)
+        except OSError:
+            return True
+        return not os.path.samestat(named, os.fstat(self._fd))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        try:
+            data = (self.format(record) + "\n").encode("utf-8", "backslashreplace")
+            if self._path and self._was_moved():
+                self.reopen()
+            while data:
+                data = data[os.write(self._fd, data) :]
+        except OSError:
+            pass  # The disk is full or the reader has gone: there is no other place to say so.
+
+    def close(self) -> None:
+        """Close the file; standard error stays open."""
+        if self._path and self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        super().close()
+
+
+def open_log(name: str, path: str, level: str) -> logging.Logger:
+    """Return the logger ``name``, writing to ``path`` (``""``: standard error) from ``level`` up.
+
+    Handlers it had before are closed, so that a reload never doubles a message. Raise ``OSError`` when the file cannot
+    be opened.
+    """
+    handler = ErrorLogHandler(path)
+    log = logging.getLogger(name)
+    for old in log.handlers[:]:
+        log.removeHandler(old)
+        old.close()
+    log.addHandler(handler)
+    log.setLevel(level.upper())
+    log.propagate = False
+    return log
