@@ -151,7 +151,9 @@ for name in sys.argv[1:]:
 after = (dict(os.environ), sorted(os.listdir("/proc/self/fd")), logging.root.handlers[:], threading.active_count())
 assert before == after, (before, after)
 """
-    done = subprocess.run([sys.executable, "-c", program, *names], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program, *names], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -207,6 +207,10 @@ class ConnectionLoop:
         except ConnectionLost:
             self._close(connection)
             return
+        except Exception:  # noqa: BLE001 the edge around a connection: whatever fails here costs only this one
+            self.log.exception("a connection failed")
+            self._close(connection)
+            return
         if open_for_input:
             output = wire.take_output()
             if output:
