@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 WRONG_USAGE = 2
 FAILED = 1
+COMMANDS = ("serve", "check", "cgi", "directives")
 _CGI_USAGE = "gateways cgi TARGET [--model MODEL]"
 
 
@@ -42,12 +43,16 @@ def run_cgi(words: list[str]) -> int:
     if not target:
         return complain(f"cgi needs one target and nothing but --model beside it: {_CGI_USAGE}")
     from gateways import server
+    from gateways.core.errors import ConfigurationError
 
-    return server.run_cgi(target, model)
+    try:
+        return server.run_cgi(target, model)
+    except ConfigurationError as error:
+        return complain(str(error))
 
 
 def parse_cgi(words: list[str]) -> tuple[str, str]:
-    """Return (target, model) of a CGI program's arguments; ("", "") when they are wrong. ``argparse`` costs too much."""
+    """Return (target, model) of a CGI program's arguments; ("", "") if they are wrong. No ``argparse``: it is slow."""
     targets = []
     model = ""
     rest = iter(words)
@@ -65,12 +70,14 @@ def parse_cgi(words: list[str]) -> tuple[str, str]:
 
 def run_command(words: list[str]) -> int:
     """Run any command but ``cgi``."""
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        return complain(f'there is no command "{words[0]}"; the commands are {", ".join(COMMANDS)}')
     parser = make_parser()
     options, unknown = parser.parse_known_args(words)
     if unknown:
         return complain(describe_unknown(unknown[0]))
     if options.run is None:
-        return complain("say what to do: serve, check, cgi or directives (gateways --help explains each)")
+        return complain(f"say what to do: {', '.join(COMMANDS)} (gateways --help explains each)")
     status: int = options.run(options)
     return status
 
@@ -92,7 +99,12 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"gateways {__version__}")
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    serve = commands.add_parser("serve", help="serve an application, or all of a configuration", allow_abbrev=False)
+    serve = commands.add_parser(
+        "serve",
+        help="serve an application, or all of a configuration",
+        usage="gateways serve TARGET [options]\n       gateways serve --config FILE [--bind ADDRESS] [--log-level LEVEL]",
+        allow_abbrev=False,
+    )
     serve.add_argument("target", nargs="?", metavar="TARGET", help="FILE.py, FILE.py:NAME, MODULE:NAME or a program")
     serve.add_argument("--config", metavar="FILE", help="serve what this configuration says")
     add_options(serve)
@@ -155,6 +167,7 @@ def run_serve(options: argparse.Namespace) -> int:
     if settings is None:
         return print_mistakes(mistakes)
     from gateways import server
+    from gateways.core.errors import GatewayError
     from gateways.errorlog import open_log
 
     try:
@@ -174,7 +187,11 @@ def run_serve(options: argparse.Namespace) -> int:
         sys.stdout.write(format_announcement(settings, addresses, os.getpid()))
         sys.stdout.flush()
 
-    return server.serve(settings, reload=reload, log=log, announce=announce)
+    try:
+        return server.serve(settings, reload=reload, log=log, announce=announce)
+    except GatewayError as error:
+        complain(str(error))
+        return FAILED
 
 
 def read_given(options: argparse.Namespace, folder: str) -> tuple[ServerSettings | None, list[ConfigurationError]]:
@@ -202,22 +219,20 @@ def format_announcement(settings: ServerSettings, addresses: Sequence[str], pid:
     for pool in settings.pools:
         bound = [rest.pop(0) if rest else address for address in pool.listen]
         lines += ["", *format_pool(pool, bound)]
-    reload = f"reload: kill -HUP {pid}   " if settings.file else f"reload the code: kill -HUP {pid}   "
-    lines += ["", f"stop: Ctrl-C or kill -TERM {pid}   {reload.strip()}", ""]
+    reload = "configuration and code" if settings.file else "code"
+    lines += ["", f"stop: Ctrl-C, or kill -TERM {pid}; reload {reload}: kill -HUP {pid}", ""]
     return "\n".join(lines)
 
 
 def format_pool(pool: PoolSettings, addresses: Sequence[str]) -> list[str]:
     """Return the lines that describe one pool and where each of its mounts answers."""
-    lines = [
-        f'pool "{pool.name}": {pool.wire}; workers: {pool.start_servers} at the start, '
-        f"{pool.min_spare_servers} to {pool.max_spare_servers} idle, at most {pool.max_servers}"
-    ]
+    idle = f"{pool.min_spare_servers} to {pool.max_spare_servers} idle"
+    workers = f"workers: {pool.start_servers} at the start, {idle}, at most {pool.max_servers}"
     rows = []
     for address in addresses:
         for mount in pool.mounts:
             where = f"{address} {mount.path}" if address.startswith("unix:") else f"{pool.wire}://{address}{mount.path}"
             rows.append((where, mount.model, str(mount.target)))
     width = max((len(row[0]) for row in rows), default=0)
-    lines += [f"  {where:<{width}}  {model:<8}  {target}" for where, model, target in rows]
-    return lines
+    lines = [f"  {where:<{width}}  {model:<8}  {target}" for where, model, target in rows]
+    return [f'pool "{pool.name}": {pool.wire}; {workers}', *lines]

@@ -75,18 +75,18 @@ def build_pool(name: str, section: Section, mounts: Sequence[MountSettings], mis
 
 
 def fit_defaults(values: dict[str, Any], given: dict[str, Any]) -> dict[str, int]:
-    """Return the numbers of workers that were not given, fitted to those that were. Pure."""
-    fitted: dict[str, int] = {}
+    """Return the numbers of workers, those that were not given fitted to those that were. Pure."""
+    start, least = values["start_servers"], values["min_spare_servers"]
+    spare, most = values["max_spare_servers"], values["max_servers"]
+    if "max_servers" not in given:
+        most = max(most, start, least)
     if "start_servers" not in given:
-        fitted["start_servers"] = min(values["start_servers"], values["max_servers"])
+        start = min(start, most)
     if "min_spare_servers" not in given:
-        bounds = [values["min_spare_servers"], values["max_servers"]]
-        if "max_spare_servers" in given:
-            bounds.append(values["max_spare_servers"])
-        fitted["min_spare_servers"] = min(bounds)
+        least = min(least, most, spare) if "max_spare_servers" in given else min(least, most)
     if "max_spare_servers" not in given:
-        fitted["max_spare_servers"] = max(values["max_spare_servers"], values["min_spare_servers"])
-    return fitted
+        spare = max(spare, least)
+    return {"start_servers": start, "min_spare_servers": least, "max_spare_servers": spare, "max_servers": most}
 
 
 def build_mount(section: Section, folder: str, mistakes: Mistakes) -> MountSettings:

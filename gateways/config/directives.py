@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gateways.config import kinds
 from gateways.config.addresses import PeerRule
-from gateways.config.kinds import Kind, choice, seconds, whole
+from gateways.config.kinds import Kind, choice, number, whole
 
 MODELS = ("cgi", "zygote", "perlrun", "registry", "wsgi", "handler")
 """The execution models, in the order of the ladder."""
@@ -97,40 +97,43 @@ DIRECTIVES: tuple[Directive, ...] = (
         "MaxSpareServers", _POOL, whole(1, 10000), 10,
         "The supervisor retires workers, one at a time, while more than this are idle.", "workers",
     ),
-    Directive("MaxServers", _POOL, whole(1, 10000), 256, "The most workers at one time.", "workers"),
+    Directive(
+        "MaxServers", _POOL, whole(1, 10000), 64,
+        "The most workers at one time; one that is leaving is not counted.", "workers",
+    ),
     Directive(
         "MaxRequestsPerChild", _POOL, whole(0, _INT), 0,
         "A worker is replaced after this many requests.", "requests", zero="never",
     ),
     Directive(
-        "MaxRequestsJitter", _POOL, whole(0, 100), 10,
-        "Each worker's own MaxRequestsPerChild is lower by a random part of at most this, so that workers do not all "
-        "restart together.", "percent", zero="no spread",
+        "MaxRequestsJitter", _POOL, number("fraction", 0, 1), 0.1,
+        "Each worker's own MaxRequestsPerChild is lower by a random part of it, at most this much, so that workers do "
+        "not all restart together.", zero="no spread",
     ),
     Directive(
-        "GracefulTimeout", _POOL, seconds(0, _DAY), 30.0,
+        "GracefulTimeout", _POOL, number("seconds", 0, _DAY), 30.0,
         "How long a retired worker may take to finish its request before it is killed.", "seconds", zero="at once",
     ),
     Directive(
         "ListenBacklog", _POOL, whole(1, 65535), 511, "Connections that the kernel holds for the pool.", "connections"
     ),
     Directive(
-        "KeepAliveTimeout", _POOL, seconds(0, _DAY), 5.0,
+        "KeepAliveTimeout", _POOL, number("seconds", 0, _DAY), 5.0,
         "How long an idle connection is kept for its next request.", "seconds", zero="without limit",
     ),
     Directive(
-        "HeaderTimeout", _POOL, seconds(0, _DAY), 10.0,
+        "HeaderTimeout", _POOL, number("seconds", 0, _DAY), 10.0,
         "How long a request head may take from its first byte to its last.", "seconds", zero="without limit",
     ),
     Directive(
-        "BodyTimeout", _POOL, seconds(0, _DAY), 30.0,
+        "BodyTimeout", _POOL, number("seconds", 0, _DAY), 30.0,
         "The longest silence while a request body is read.", "seconds", zero="without limit",
     ),
     Directive(
         "BodyRate", _POOL, whole(0, _INT), 500, "The least speed of a request body.", "bytes a second", zero="any speed"
     ),
     Directive(
-        "SendTimeout", _POOL, seconds(0, _DAY), 60.0,
+        "SendTimeout", _POOL, number("seconds", 0, _DAY), 60.0,
         "How long a client may take no byte of its response.", "seconds", zero="without limit",
     ),
     Directive(
@@ -200,7 +203,7 @@ DIRECTIVES: tuple[Directive, ...] = (
         "Whether scripts see the Authorization field, as HTTP_AUTHORIZATION.", shared=True,
     ),
     Directive(
-        "ScriptTimeLimit", _MOUNT, seconds(0, _DAY), 60.0,
+        "ScriptTimeLimit", _MOUNT, number("seconds", 0, _DAY), 60.0,
         "Models cgi and zygote: a script that runs longer is killed, with all processes it started.", "seconds",
         zero="without limit", shared=True,
     ),

@@ -21,7 +21,7 @@ def show(value: object) -> str:
     if isinstance(value, PeerRule):
         return show(list(value.written))
     if isinstance(value, tuple):
-        value = list(value)
+        value = value[0] if len(value) == 1 else list(value)
     if isinstance(value, float) and value == int(value):
         value = int(value)
     return json.dumps(value, default=str)
@@ -29,17 +29,18 @@ def show(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of value: its name in messages, the function that checks it, and the one that reads it from text.
+    """A type of value: its name in the reference, the function that checks it, and the one that reads it from text.
 
     ``take(value)`` returns the setting's value or raises ``ValueError`` with the rest of the sentence
     "NAME must be ...". ``parse_text(text)`` returns what a file would hold; it raises ``ValueError`` in the same way.
-    ``listed``: several values make one setting, so an option may be repeated.
+    ``short``: what stands for the value after an option. ``listed``: several values make one setting, so an option may be repeated.
     ``resolve(value, folder)``: the value with its relative paths made absolute from ``folder``.
     """
 
     name: str
     take: Callable[[object], object]
     parse_text: Callable[[str], object]
+    short: str
     listed: bool = False
     resolve: Callable[[object, str], object] | None = None
 
@@ -70,20 +71,20 @@ def whole(least: int = 0, most: int | None = None) -> Kind:
         limits.check(value)
         return value
 
-    return Kind(f"whole number, {limits}", take, parse_whole)
+    return Kind(f"whole number, {limits}", take, parse_whole, "N")
 
 
-def seconds(least: float = 0.0, most: float | None = None) -> Kind:
-    """A number of seconds, whole or with decimals."""
+def number(name: str, least: float = 0.0, most: float | None = None) -> Kind:
+    """A number, whole or with decimals; ``name`` says what it counts."""
     limits = Range(least, most)
 
     def take(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-            raise ValueError(f"a number of seconds, not {show(value)}")
+            raise ValueError(f"a number, not {show(value)}")
         limits.check(value)
         return float(value)
 
-    return Kind(f"seconds, {limits}", take, parse_decimal)
+    return Kind(f"{name}, {limits}", take, parse_decimal, "N")
 
 
 def choice(*names: str) -> Kind:
@@ -97,7 +98,7 @@ def choice(*names: str) -> Kind:
             raise ValueError(f"one of {known}; not {show(value)}{hint}")
         return value
 
-    return Kind(f"one of {known}", take, str)
+    return Kind(f"one of {known}", take, str, "|".join(names))
 
 
 def take_boolean(value: object) -> bool:
@@ -148,7 +149,10 @@ def take_server_name(value: object) -> str:
 
 
 def listed(
-    name: str, take_one: Callable[[object], object], resolve_one: Callable[[object, str], object] | None = None
+    name: str,
+    short: str,
+    take_one: Callable[[object], object],
+    resolve_one: Callable[[object, str], object] | None = None,
 ) -> Kind:
     """A list of values, or one alone; at least one, none twice."""
 
@@ -164,7 +168,7 @@ def listed(
         assert isinstance(value, tuple)
         return tuple(resolve_one(item, folder) if resolve_one else item for item in value)
 
-    return Kind(f"{name}, or a list of them", take, parse_list, listed=True, resolve=resolve)
+    return Kind(f"{name}, or a list of them", take, parse_list, short, listed=True, resolve=resolve)
 
 
 def take_peers(value: object) -> PeerRule:
@@ -194,7 +198,7 @@ def parse_whole(text: str) -> int:
 def parse_decimal(text: str) -> float:
     """Return a number written in ASCII digits with at most one point."""
     if re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]{1,9})?", text) is None:
-        raise ValueError(f"a number of seconds, not {show(text)}")
+        raise ValueError(f"a number, not {show(text)}")
     return float(text)
 
 
@@ -211,12 +215,12 @@ def parse_list(text: str) -> list[str]:
     return [item.strip() for item in text.split(",")]
 
 
-BOOLEAN = Kind("true or false", take_boolean, parse_boolean)
-TEXT = Kind("text", take_text, str)
-PATH = Kind("path", take_text, str, resolve=resolve_path)
-PREFIX = Kind("URL path", take_prefix, str)
-SERVER_NAME = Kind("host name", take_server_name, str)
-ADDRESSES = listed("HOST:PORT, [IPV6]:PORT or unix:PATH", take_address, resolve_address)
-PATHS = listed("path", take_text, resolve_path)
-PAGES = listed("path below the mount", take_page)
-PEERS = Kind('addresses or networks, "unix" for UNIX sockets', take_peers, parse_list, listed=True)
+BOOLEAN = Kind("true or false", take_boolean, parse_boolean, "on|off")
+TEXT = Kind("text", take_text, str, "TEXT")
+PATH = Kind("path", take_text, str, "FILE", resolve=resolve_path)
+PREFIX = Kind("URL path", take_prefix, str, "/PATH")
+SERVER_NAME = Kind("host name", take_server_name, str, "HOST")
+ADDRESSES = listed("HOST:PORT, [IPV6]:PORT or unix:PATH", "ADDRESS", take_address, resolve_address)
+PATHS = listed("path", "FOLDER", take_text, resolve_path)
+PAGES = listed("path below the mount", "/PATH", take_page)
+PEERS = Kind('addresses or networks, "unix" for UNIX sockets', take_peers, parse_list, "NETWORK", listed=True)

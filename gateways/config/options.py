@@ -36,14 +36,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                     directive.flag,
                     dest=directive.attribute,
                     action="append",
-                    metavar=(directive.unit or directive.kind.name.split(",")[0]).replace(" ", "-").upper(),
+                    metavar=directive.kind.short,
                     help=_describe(directive).replace("%", "%%"),
                 )
 
 
 def _describe(directive: Directive) -> str:
-    plain = directive.default is REQUIRED or not directive.default
-    return directive.help if plain else f"{directive.help} Default: {show(directive.default)}."
+    unit = f" ({directive.unit})" if directive.unit else ""
+    zero = f"; 0: {directive.zero}" if directive.zero else ""
+    default = "" if directive.default in (REQUIRED, "") else f" Default: {show(directive.default)}{unit}{zero}."
+    return directive.help + default
 
 
 def collect_entries(arguments: argparse.Namespace, mistakes: Mistakes) -> list[Entry]:

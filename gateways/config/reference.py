@@ -23,8 +23,8 @@ _SCOPES = {
     Scope.POOL: ("Pool", "One set of workers and the addresses they serve; in `[pool.NAME]`."),
     Scope.MOUNT: (
         "Mount",
-        "One application below one path of a pool; in `[[pool.NAME.Mount]]`. Those marked *shared* may also stand in "
-        "the pool: then they hold for all its mounts that do not say otherwise.",
+        """One application below one path of a pool; in `[[pool.NAME.Mount]]`. Those marked *shared* may also stand in
+the pool: then they hold for all its mounts that do not say otherwise.""",
     ),
 }
 
@@ -52,7 +52,7 @@ def _format_directive(directive: Directive) -> str:
 
 
 def _format_option(directive: Directive) -> str:
-    return "the argument TARGET" if directive.name == "Target" else f"`{directive.flag}`"
+    return "the argument TARGET" if directive.name == "Target" else f"`{directive.flag} {directive.kind.short}`"
 
 
 def _format_default(directive: Directive) -> str:

@@ -80,9 +80,9 @@ def take_section(
     A mount takes what its pool says of shared directives (``outer``) before the table's defaults.
     """
     section = Section(scope, line, {}, {}, set())
-    for directive in DIRECTIVES:
-        if _belongs(directive, scope):
-            section.values[directive.attribute] = _take_default(directive, folder)
+    for row in DIRECTIVES:
+        if _belongs(row, scope):
+            section.values[row.attribute] = _take_default(row, folder)
     if outer is not None:
         for attribute in outer.given.keys() & section.values.keys():
             section.values[attribute] = outer.values[attribute]
