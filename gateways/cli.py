@@ -102,7 +102,7 @@ def make_parser() -> argparse.ArgumentParser:
     serve = commands.add_parser(
         "serve",
         help="serve an application, or all of a configuration",
-        usage="gateways serve TARGET [options]\n       gateways serve --config FILE [--bind ADDRESS] [--log-level LEVEL]",
+        usage="gateways serve TARGET [options]\n       gateways serve --config FILE [--bind ADDRESS]",
         allow_abbrev=False,
     )
     serve.add_argument("target", nargs="?", metavar="TARGET", help="FILE.py, FILE.py:NAME, MODULE:NAME or a program")
@@ -125,8 +125,9 @@ def describe_unknown(word: str) -> str:
 
     if not word.startswith("-"):
         return f'"{word}" is one argument too many (gateways --help)'
+    option = word.partition("=")[0]
     known = ["--config", *(directive.flag for directive in DIRECTIVES if directive.name != "Target")]
-    return f'there is no option "{word.partition("=")[0]}"{suggest(word.partition("=")[0], known)}'
+    return f'there is no option "{option}"{suggest(option, known)}'
 
 
 def run_directives(_options: argparse.Namespace) -> int:

@@ -33,7 +33,8 @@ class Kind:
 
     ``take(value)`` returns the setting's value or raises ``ValueError`` with the rest of the sentence
     "NAME must be ...". ``parse_text(text)`` returns what a file would hold; it raises ``ValueError`` in the same way.
-    ``short``: what stands for the value after an option. ``listed``: several values make one setting, so an option may be repeated.
+    ``short``: what stands for the value after an option. ``listed``: several values make one setting, so an option may
+    be repeated.
     ``resolve(value, folder)``: the value with its relative paths made absolute from ``folder``.
     """
 

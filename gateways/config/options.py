@@ -42,8 +42,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _describe(directive: Directive) -> str:
-    unit = f" ({directive.unit})" if directive.unit else ""
-    zero = f"; 0: {directive.zero}" if directive.zero else ""
+    unit = f" {directive.unit}" if directive.unit else ""
+    zero = f" (0: {directive.zero})" if directive.zero else ""
     default = "" if directive.default in (REQUIRED, "") else f" Default: {show(directive.default)}{unit}{zero}."
     return directive.help + default
 
