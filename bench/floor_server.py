@@ -157,7 +157,7 @@ def serve(listener: socket.socket, application: Application) -> None:
 
 
 def strip_mounts(application: Application, mounts: list[str]) -> Application:
-    """Return ``application`` served under each prefix of ``mounts`` (``"/wsgi"``), with SCRIPT_NAME and PATH_INFO split."""
+    """Return ``application`` served under each prefix too (``"/wsgi"``), with SCRIPT_NAME and PATH_INFO split."""
 
     def mounted(environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
@@ -185,7 +185,7 @@ def open_listener(port: int) -> socket.socket:
 
 def main() -> None:
     """Read the command line, announce the address on standard output, serve."""
-    parser = argparse.ArgumentParser(prog="python -m bench.floor_server", description="the floor: see the module's text")
+    parser = argparse.ArgumentParser(prog="python -m bench.floor_server", description="the least a server can cost")
     parser.add_argument("port", type=int, help="0 lets the system choose")
     parser.add_argument("--app", default="apps/hello.py", help="a file that defines `application`")
     parser.add_argument("--mount", action="append", default=[], help="serve the application under this prefix too")

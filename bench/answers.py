@@ -1,0 +1,90 @@
+"""One request and its answer, whole: the proof before any measurement that every contender sends the same page.
+
+Knows just enough HTTP to read an answer that ends with its connection; nothing of servers or loads.
+"""
+
+from __future__ import annotations
+
+import runpy
+import socket
+import time
+from dataclasses import dataclass
+from hashlib import sha256
+from io import BytesIO
+from typing import Any
+
+MAX_ANSWER = 1 << 20
+PAGE_LENGTH = 1164
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: status code, content type, body."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+    @property
+    def digest(self) -> str:
+        """The body's SHA-256, in hexadecimal."""
+        return sha256(self.body).hexdigest()
+
+
+def parse_answer(data: bytes) -> Answer:
+    """Parse everything that one connection brought; raise ``ValueError`` when it is not one complete answer."""
+    head, found, body = data.partition(b"\r\n\r\n")
+    lines = head.decode("latin-1").split("\r\n")
+    words = lines[0].split(" ", 2)
+    if not found or not words[0].startswith("HTTP/1.") or len(words) < 2 or not words[1].isdigit():
+        raise ValueError(f"not an HTTP answer: {data[:60]!r}")
+    fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+    if "transfer-encoding" in fields:
+        raise ValueError("a transfer coding in an answer to HTTP/1.0 (RFC 9112 6.1)")
+    length = fields.get("content-length", str(len(body)))
+    if length != str(len(body)):
+        raise ValueError(f"Content-Length {length}, but a body of {len(body)} bytes")
+    return Answer(int(words[1]), fields.get("content-type", ""), body)
+
+
+def fetch(port: int, path: str, seconds: float, host: str = "127.0.0.1") -> Answer:
+    """Ask once without keep-alive and return the answer; raise ``OSError``, ``TimeoutError`` or ``ValueError``."""
+    deadline = time.monotonic() + seconds
+    with socket.create_connection((host, port), seconds) as connection:
+        connection.sendall(f"GET {path} HTTP/1.0\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode("ascii"))
+        data = b""
+        while more := connection.recv(65536):
+            data += more
+            if len(data) > MAX_ANSWER:
+                raise ValueError(f"an answer longer than {MAX_ANSWER} bytes")
+            connection.settimeout(max(0.001, deadline - time.monotonic()))
+    return parse_answer(data)
+
+
+def call_application(file: str) -> Answer:
+    """Return what an application answers to ``GET /`` when it is called directly, without any server of ours between.
+
+    Raise ``KeyError`` when ``file`` defines no ``application``.
+    """
+    said: list[Any] = []
+    environ = {"REQUEST_METHOD": "GET", "SCRIPT_NAME": "", "PATH_INFO": "/", "QUERY_STRING": "", "wsgi.input": BytesIO()}
+
+    def start_response(status: str, fields: list[tuple[str, str]], _exc_info: object = None) -> None:
+        said[:] = [status, dict((name.lower(), value) for name, value in fields)]
+
+    body = b"".join(runpy.run_path(file)["application"](environ, start_response))
+    return Answer(int(said[0][:3]), said[1].get("content-type", ""), body)
+
+
+def compare_answers(got: Answer, right: Answer) -> str:
+    """Return in what an answer differs from the right one, ``""`` when in nothing."""
+    if got.status != right.status:
+        return f"status {got.status}, not {right.status}"
+    if got.content_type != right.content_type:
+        return f"Content-Type {got.content_type!r}, not {right.content_type!r}"
+    if len(got.body) != len(right.body):
+        return f"a body of {len(got.body)} bytes, not {len(right.body)}"
+    if got.body != right.body:
+        place = next(i for i, (a, b) in enumerate(zip(got.body, right.body, strict=True)) if a != b)
+        return f"the body differs at byte {place}: {got.body[place : place + 20]!r}"
+    return ""

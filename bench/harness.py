@@ -1,0 +1,201 @@
+"""Alternating rounds: every contender once a round, in an order drawn anew, each with the CPU it used.
+
+Knows ports, process families, load tools and the clock; nothing of which servers they are or what the figures mean.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from bench.answers import Answer
+from bench.drivers import Driver
+from bench.load import Job, Result
+from bench.proc import read_account
+from bench.results import Run, Sample, Scenario
+
+OTHER_LIMIT = 0.10
+"""Part of one core that other processes may use during a sample before it is measured again."""
+STOLEN_LIMIT = 0.10
+"""Part of one core that the host may take during a sample before it is measured again."""
+TRIES = 3
+RERUNS = 12
+WARM_UP_SECONDS = 0.3
+WARM_UP_CONCURRENCY = 4
+OVERHEAD = 0.05
+
+
+class Progress(Protocol):
+    """Where the harness tells how far it is."""
+
+    def tell(self, text: str, done: int, total: int) -> None:
+        """Show one step of ``total``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One contender as the harness sees it: where to ask, and which process family answers."""
+
+    name: str
+    port: int
+    path: str
+    root: int
+
+
+@dataclass(slots=True)
+class Conditions:
+    """How the rounds are run. ``deadline``: on the monotonic clock; ``reruns``: how many samples may still be repeated."""
+
+    rounds: int
+    seconds: float
+    seed: int
+    deadline: float
+    load_core: int | None
+    reruns: int = RERUNS
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+def plan_orders(names: Sequence[str], rounds: int, seed: int) -> list[list[str]]:
+    """Return the order of contenders for each round; the same seed gives the same orders.
+
+    Places are turned by one each round, so that nobody is always first, and neighbours are drawn anew, so that nobody
+    always follows the same one.
+    """
+    source = random.Random(seed)
+    orders = []
+    for number in range(rounds):
+        order = list(names)
+        source.shuffle(order)
+        first = names[number % len(names)]
+        order.remove(first)
+        orders.append([first, *order])
+    return orders
+
+
+def judge_sample(sample: Sample) -> str:
+    """Return why a sample was disturbed, ``""`` when it was not."""
+    if sample.other_cpu > OTHER_LIMIT * sample.seconds:
+        return f"other processes used {100 * sample.other_cpu / sample.seconds:.0f} % of a core"
+    if sample.stolen > STOLEN_LIMIT * sample.seconds:
+        return f"the host took {100 * sample.stolen / sample.seconds:.0f} % of a core"
+    return ""
+
+
+def make_job(target: Target, scenario: Scenario, page: Answer, seconds: float, core: int | None) -> Job:
+    """Return the job that asks a target for the page."""
+    return Job(
+        port=target.port,
+        path=target.path,
+        length=len(page.body),
+        digest=page.digest,
+        seconds=seconds,
+        concurrency=scenario.concurrency,
+        keep_alive=scenario.keep_alive,
+        core=-1 if core is None else core,
+    )
+
+
+def measure_sample(target: Target, scenario: Scenario, driver: Driver, job: Job, place: tuple[int, int]) -> tuple[Sample, Result]:
+    """Run one job and return its sample, with the CPU used between its beginning and its end.
+
+    Raise ``ProcessLookupError`` when the server is gone.
+    """
+    ours = [os.getpid(), *driver.pids()]
+    before = read_account(target.root, ours)
+    result = driver.run(job)
+    after = read_account(target.root, ours)
+    cpu, load = after.family - before.family, after.ours - before.ours
+    other = after.everything - before.everything - cpu - load
+    sample = Sample(
+        contender=target.name,
+        scenario=scenario.name,
+        round=place[0],
+        place=place[1],
+        requests=result.requests,
+        seconds=round(result.seconds, 6),
+        connections=result.connections,
+        cpu=round(max(cpu, 0.0), 6),
+        load_cpu=round(max(load, 0.0), 6),
+        other_cpu=round(max(other, 0.0), 6),
+        stolen=round(after.stolen - before.stolen, 3),
+        latencies=result.latencies,
+    )
+    return sample, result
+
+
+def measure_quietly(
+    target: Target, scenario: Scenario, driver: Driver, job: Job, place: tuple[int, int], conditions: Conditions
+) -> tuple[list[Sample], str]:
+    """Return the samples of one place in a round, and what failed: a disturbed one is measured again, a few times.
+
+    The last try counts even when it was disturbed, so that nobody is left without figures; whoever reads it can tell.
+    """
+    samples: list[Sample] = []
+    for attempt in range(TRIES):
+        try:
+            sample, result = measure_sample(target, scenario, driver, job, place)
+        except ProcessLookupError as error:
+            return samples, f"the server is gone: {error}"
+        if result.error or not result.requests:
+            return samples, result.error or "no answer in the time given"
+        reason = judge_sample(sample)
+        last = attempt == TRIES - 1 or conditions.reruns <= 0
+        samples.append(sample if last or not reason else replace(sample, discarded=reason))
+        if last or not reason:
+            break
+        conditions.reruns -= 1
+    return samples, ""
+
+
+def warm_up(targets: Sequence[Target], scenario: Scenario, driver: Driver, page: Answer, conditions: Conditions) -> None:
+    """Ask every target for a moment, several at a time so that several workers take part; note who fails."""
+    crowd = replace(scenario, concurrency=max(scenario.concurrency, WARM_UP_CONCURRENCY))
+    for target in targets:
+        if target.name in conditions.failures:
+            continue
+        result = driver.run(make_job(target, crowd, page, WARM_UP_SECONDS, conditions.load_core))
+        if result.error:
+            conditions.failures[target.name] = f"while warming up: {result.error}"
+
+
+def run_rounds(
+    run: Run, targets: Sequence[Target], scenario: Scenario, driver: Driver, page: Answer, conditions: Conditions,
+    progress: Progress,
+) -> None:
+    """Measure every target in alternating rounds and put the samples into ``run``; failures into ``conditions``.
+
+    Ends early, with a note, when the next round would pass the deadline.
+    """  # fmt: skip
+    by_name = {target.name: target for target in targets}
+    orders = plan_orders([target.name for target in targets], conditions.rounds, conditions.seed)
+    total = len(orders) * len(targets)
+    for number, order in enumerate(orders):
+        left = [name for name in order if name not in conditions.failures]
+        if not left:
+            return
+        if time.monotonic() + len(left) * (conditions.seconds + OVERHEAD) > conditions.deadline:
+            run.notes.append(f"{scenario.name}: ended after {number} of {len(orders)} rounds, because the time was over")
+            return
+        for place, name in enumerate(left):
+            target = by_name[name]
+            job = make_job(target, scenario, page, conditions.seconds, conditions.load_core)
+            samples, failure = measure_quietly(target, scenario, driver, job, (number, place), conditions)
+            run.samples.extend(samples)
+            if failure:
+                conditions.failures[name] = f"in round {number + 1} ({scenario.describe()}): {failure}"
+            progress.tell(describe_step(number, len(orders), name, samples, failure), number * len(targets) + place + 1, total)
+
+
+def describe_step(number: int, rounds: int, name: str, samples: list[Sample], failure: str) -> str:
+    """Return one line for whoever watches."""
+    head = f"round {number + 1}/{rounds}  {name:<17}"
+    if failure:
+        return f"{head} FAILED: {failure}"
+    sample = samples[-1]
+    again = f"  (measured {len(samples)} times: {samples[0].discarded})" if len(samples) > 1 else ""
+    rate, cpu = sample.requests / sample.seconds, sample.cpu / sample.requests * 1e6
+    return f"{head}{rate:>9,.0f} requests/s {cpu:>9,.0f} us CPU a request{again}"

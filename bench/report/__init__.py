@@ -1,0 +1,1 @@
+"""How results are shown: as a table on a terminal, in words, and as one HTML file with drawings."""

@@ -1,0 +1,166 @@
+"""Drawings as inline SVG: bars on a logarithmic axis, and latencies over percentiles. Pure; knows no results.
+
+Colours are CSS classes, so that the page decides them for light, dark and paper. Every text is escaped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from bench.report.figures import significant
+
+LINE = 15
+"""Pixels between the base lines of two texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar: its value with the least and greatest round; ``mark``: where 2008 would put it; ``note`` replaces a bar."""
+
+    label: str
+    value: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    mark: float | None = None
+    note: str = ""
+    style: str = "s0"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A logarithmic axis from ``low`` to ``high`` over ``start`` to ``end`` pixels."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def place(self, value: float) -> float:
+        """Return the pixel of a positive value, within the axis."""
+        part = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+        return round(self.start + (self.end - self.start) * min(part, 1.0), 1)
+
+    def ticks(self) -> list[float]:
+        """Return the decades on the axis; with few of them, 2 and 5 of each as well."""
+        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        steps = (1, 2, 5) if last - first <= 2 else (1, 3) if last - first <= 3 else (1,)
+        values = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+        return [value for value in values if self.low * 0.999 <= value <= self.high * 1.001]
+
+
+def fit_axis(values: Sequence[float], start: float, end: float, room: float = 1.15) -> Axis:
+    """Return an axis that holds all positive values, with a little room; from 1 to 10 when there are none."""
+    known = [value for value in values if value > 0]
+    if not known:
+        return Axis(1, 10, start, end)
+    low, high = min(known) / room, max(known) * room
+    return Axis(low, max(high, low * 2), start, end)
+
+
+def text(x: float, y: float, words: str, style: str = "", anchor: str = "start") -> str:
+    """Return one text element."""
+    kind = f' class="{style}"' if style else ""
+    place = f' text-anchor="{anchor}"' if anchor != "start" else ""
+    return f'<text x="{x:g}" y="{y:g}"{kind}{place}>{escape(words)}</text>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
+    """Return one line element."""
+    return f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" class="{style}"/>'
+
+
+def frame(width: float, height: float, title: str, parts: Sequence[str], style: str) -> str:
+    """Return the whole drawing; ``title`` is what a screen reader says."""
+    body = "\n".join(parts)
+    return (
+        f'<svg class="{style}" viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img" '
+        f'aria-label="{escape(title)}">\n{body}\n</svg>'
+    )
+
+
+def draw_bars(bars: Sequence[Bar], unit: str, title: str, width: int, style: str) -> str:
+    """Return horizontal bars, one a row, with whiskers and marks.
+
+    Below 500 pixels a bar's name stands above it instead of before it.
+    """
+    narrow = width < 500
+    left, right, top, step = (8, 16, 8, 46) if narrow else (112, 84, 8, 34)
+    values = [v for bar in bars if not bar.note for v in (bar.low, bar.value, bar.high, bar.mark or 0)]
+    known = [v for v in values if v > 0]
+    axis = fit_axis([*known, min(known) / 2] if known else [], left, width - right)
+    bottom = top + step * len(bars)
+    parts = []
+    for tick in axis.ticks():
+        x = axis.place(tick)
+        parts += [line(x, top, x, bottom, "grid"), text(x, bottom + LINE, significant(tick), "tick", "middle")]
+    for number, bar in enumerate(bars):
+        parts += draw_bar(bar, axis, top + step * number, step, width, narrow)
+    parts.append(text((left + width - right) / 2, bottom + 2 * LINE + 3, unit, "axis", "middle"))
+    return frame(width, bottom + 2 * LINE + 10, title, parts, style)
+
+
+def draw_bar(bar: Bar, axis: Axis, y: float, step: float, width: int, narrow: bool) -> list[str]:
+    """Return one row of a bar chart."""
+    height = 16.0
+    up = y + (22 if narrow else (step - height) / 2)
+    middle = up + height / 2
+    parts = [text(axis.start, y + 17, bar.label) if narrow else text(axis.start - 8, middle + 4, bar.label, "", "end")]
+    if bar.note:
+        parts.append(text(axis.start + 4, middle + 4, bar.note, "failed"))
+        return parts
+    end, low, high = axis.place(bar.value), axis.place(bar.low), axis.place(bar.high)
+    parts += [
+        f'<rect x="{axis.start:g}" y="{up:g}" width="{max(end - axis.start, 1):g}" height="{height:g}" rx="2" class="{bar.style} fill"/>',
+        line(low, middle, high, middle, "whisker"),
+        line(low, middle - 4, low, middle + 4, "whisker"),
+        line(high, middle - 4, high, middle + 4, "whisker"),
+    ]
+    if bar.mark:
+        x = axis.place(bar.mark)
+        parts.append(f'<path d="M{x:g} {middle - 7:g} l6 7 l-6 7 l-6 -7 z" class="mark"/>')
+    words = significant(bar.value)
+    parts.append(text(width - 8, y + 17 if narrow else middle + 4, words, "value", "end"))
+    return parts
+
+
+def spread_labels(wanted: Sequence[float], gap: float, top: float, bottom: float) -> list[float]:
+    """Return places near the wanted ones, in the same order, at least ``gap`` apart and within the bounds if they fit."""
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    places = [0.0] * len(wanted)
+    last = top - gap
+    for i in order:
+        places[i] = last = max(wanted[i], last + gap)
+    edge = bottom + gap
+    for i in reversed(order):
+        places[i] = edge = min(places[i], edge - gap)
+    return places
+
+
+def draw_latencies(
+    series: Sequence[tuple[str, str, Mapping[int, float]]], unit: str, title: str, width: int, style: str
+) -> str:
+    """Return a line for each (name, style, percent -> value): the value that so many percent did not exceed."""
+    narrow = width < 500
+    left, right, top, height = (40, 78, 10, 300) if narrow else (56, 104, 10, 320)
+    percents = sorted({percent for _, _, values in series for percent in values})
+    axis = fit_axis([v for _, _, values in series for v in values.values()], top + height, top)
+    parts = []
+    for tick in axis.ticks():
+        y = axis.place(tick)
+        parts += [line(left, y, width - right, y, "grid"), text(left - 6, y + 4, significant(tick, 2), "tick", "end")]
+    span = (width - right - left) / max(len(percents) - 1, 1)
+    across = {percent: left + span * i for i, percent in enumerate(percents)}
+    for i, percent in enumerate(percents):
+        if not narrow or i % 2 == 0:
+            parts.append(text(across[percent], top + height + LINE, f"{percent} %", "tick", "middle"))
+    ends = [axis.place(values[percents[-1]]) for _, _, values in series]
+    places = spread_labels(ends, LINE, top + 4, top + height)
+    for (name, kind, values), place in zip(series, places, strict=True):
+        points = " ".join(f"{across[p]:g},{axis.place(values[p]):g}" for p in percents if p in values)
+        parts.append(f'<polyline points="{points}" class="{kind} stroke"/>')
+        parts.append(text(width - right + 8, place + 4, name, f"{kind} name"))
+    parts.append(text((left + width - right) / 2, top + height + 2 * LINE + 4, unit, "axis", "middle"))
+    return frame(width, top + height + 2 * LINE + 12, title, parts, style)

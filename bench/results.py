@@ -1,0 +1,126 @@
+"""Raw results: what was measured, as it was measured. No statistics are kept, so that a file can be judged again.
+
+Knows the file's form; nothing of how it was measured or how it is shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+
+
+@dataclass(slots=True)
+class Sample:
+    """One contender in one round of one scenario.
+
+    ``cpu``: CPU seconds of the server's process family; ``load_cpu``: of the load tool and the harness; ``other_cpu``: of
+    every other process; ``stolen``: taken by the host. ``latencies``: a histogram in microseconds.
+    ``discarded``: why the sample does not count, ``""`` when it does.
+    """
+
+    contender: str
+    scenario: str
+    round: int
+    place: int
+    requests: int
+    seconds: float
+    connections: int
+    cpu: float
+    load_cpu: float
+    other_cpu: float
+    stolen: float
+    latencies: list[list[int]] = field(default_factory=list)
+    discarded: str = ""
+
+
+@dataclass(slots=True)
+class Contender:
+    """What was compared. ``failed``: why it has no figures, ``""`` when it has. ``memory``: PSS of a worker in bytes."""
+
+    name: str
+    label: str
+    command: str = ""
+    failed: str = ""
+    memory: list[int] = field(default_factory=list)
+    memory_note: str = ""
+
+
+@dataclass(slots=True)
+class Scenario:
+    """How the load was applied."""
+
+    name: str
+    concurrency: int = 1
+    keep_alive: bool = False
+
+    def describe(self) -> str:
+        """Return the scenario in words."""
+        kept = "connections kept" if self.keep_alive else "a new connection for each request"
+        return f"{self.concurrency} at a time, {kept}"
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of one comparison: the conditions, the contenders and every sample."""
+
+    kind: str
+    machine: dict[str, Any]
+    load: str
+    seed: int
+    rounds: int
+    seconds: float
+    page: dict[str, Any]
+    pinned: list[int | None]
+    scenarios: list[Scenario] = field(default_factory=list)
+    contenders: list[Contender] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    format: int = FORMAT
+
+    def of(self, contender: str, scenario: str) -> list[Sample]:
+        """Return a contender's samples that count, by round."""
+        return sorted(
+            (s for s in self.samples if s.contender == contender and s.scenario == scenario and not s.discarded),
+            key=lambda sample: sample.round,
+        )
+
+    def discarded(self) -> Iterator[Sample]:
+        """Yield the samples that do not count."""
+        return (sample for sample in self.samples if sample.discarded)
+
+
+def write_run(run: Run, path: Path) -> None:
+    """Write a run as JSON, one sample a line."""
+    plain = asdict(run)
+    samples = plain.pop("samples")
+    head = json.dumps(plain, indent=1)
+    lines = ",\n".join("  " + json.dumps(sample, separators=(",", ":")) for sample in samples)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'{head[:-2]},\n "samples": [\n{lines}\n ]\n}}\n', encoding="utf-8")
+
+
+def parse_run(text: str) -> Run:
+    """Parse a result file; raise ``ValueError`` with one sentence when it is none of ours."""
+    try:
+        plain = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error}") from error
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        raise ValueError(f"not a result file of format {FORMAT}")
+    try:
+        plain["scenarios"] = [Scenario(**row) for row in plain["scenarios"]]
+        plain["contenders"] = [Contender(**row) for row in plain["contenders"]]
+        plain["samples"] = [Sample(**row) for row in plain["samples"]]
+        return Run(**plain)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"a result file with a missing or unknown entry: {error}") from error
+
+
+def read_run(path: Path) -> Run:
+    """Read a result file; raise ``OSError`` or ``ValueError``."""
+    return parse_run(path.read_text(encoding="utf-8"))

@@ -1,0 +1,184 @@
+"""The servers that are compared: how each is started, and one way to wait until it answers and to stop it.
+
+Knows command lines, ports and processes; nothing of loads, rounds or figures. A recipe is a row: everything that
+differs between servers is in its command line.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import select
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from bench.answers import Answer, fetch
+
+READY_SECONDS = 20.0
+STOP_SECONDS = 10.0
+ATTEMPT_SECONDS = 0.02
+ANSWER_SECONDS = 5.0
+HELLO = "apps/hello.py"
+
+
+class ServerFailed(Exception):
+    """A server did not start or did not answer; the message says what it printed last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to start one server: ``command(port)`` is its command line, run from the repository's root.
+
+    ``missing`` tells why it cannot run here, ``""`` when it can. ``ready_path`` is asked for until it answers.
+    """
+
+    name: str
+    label: str
+    command: Callable[[int], list[str]]
+    missing: Callable[[], str] = field(default=lambda: "")
+    ready_path: str = "/"
+
+
+def serve_command(port: int, *words: str) -> list[str]:
+    """Return the command line of our own server on a port."""
+    return [sys.executable, "-m", "gateways", "serve", *words, "--bind", f"127.0.0.1:{port}"]
+
+
+def one_worker(model: str, target: str) -> Callable[[int], list[str]]:
+    """Return the command of our own server with exactly one worker."""
+    workers = ("--start-servers", "1", "--min-spare-servers", "1", "--max-spare-servers", "1", "--max-servers", "1")
+    return lambda port: serve_command(port, target, "--model", model, *workers)
+
+
+def floor_command(port: int) -> list[str]:
+    """Return the command of the floor."""
+    return [sys.executable, "-m", "bench.floor_server", str(port), "--app", HELLO]
+
+
+def missing_module(name: str) -> Callable[[], str]:
+    """Return a check that a module can be imported by this Python."""
+    return lambda: "" if importlib.util.find_spec(name) else f"{name} is not installed for this Python"
+
+
+def gunicorn_command(*words: str) -> Callable[[int], list[str]]:
+    """Return gunicorn's command with one worker and the same application."""
+
+    def command(port: int) -> list[str]:
+        base = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}", "--workers", "1"]
+        return [*base, "--log-level", "warning", *words, "apps.hello:application"]
+
+    return command
+
+
+FLOOR = Recipe("floor", "floor (bench/floor_server.py)", floor_command)
+RECIPES = (
+    FLOOR,
+    Recipe("handler", "gateways handler", one_worker("handler", f"{HELLO}:handler")),
+    Recipe("wsgi", "gateways wsgi", one_worker("wsgi", f"{HELLO}:application")),
+    Recipe(
+        "gunicorn-sync", "gunicorn sync", gunicorn_command("--worker-class", "sync"), missing_module("gunicorn")
+    ),
+    Recipe(
+        "gunicorn-gthread", "gunicorn gthread, 4 threads",
+        gunicorn_command("--worker-class", "gthread", "--threads", "4"), missing_module("gunicorn"),
+    ),
+)  # fmt: skip
+
+
+class Server:
+    """A server that was started by us: its process, its port, and what it printed."""
+
+    def __init__(self, recipe: Recipe, core: int | None) -> None:
+        self.recipe = recipe
+        self.port = find_free_port()
+        self.command = recipe.command(self.port)
+        self.log = tempfile.TemporaryFile()
+        self.process = start_process(self.command, core, self.log.fileno())
+
+    @property
+    def pid(self) -> int:
+        """The process that all others of the server descend from."""
+        return self.process.pid
+
+    def last_words(self, lines: int = 3) -> str:
+        """Return the end of what the server printed, on one line."""
+        size = os.fstat(self.log.fileno()).st_size
+        text = os.pread(self.log.fileno(), 8192, max(0, size - 8192)).decode("utf-8", "replace")
+        return " | ".join(line.strip() for line in text.strip().splitlines()[-lines:]) or "it printed nothing"
+
+    def wait_ready(self, seconds: float = READY_SECONDS) -> Answer:
+        """Return the server's first answer; raise ``ServerFailed`` when it ends or does not answer within ``seconds``."""
+        deadline = time.monotonic() + seconds
+        pidfd = os.pidfd_open(self.pid)
+        watch = select.poll()
+        watch.register(pidfd, select.POLLIN)
+        try:
+            while time.monotonic() < deadline:
+                try:
+                    return fetch(self.port, self.recipe.ready_path, ANSWER_SECONDS)
+                except OSError:
+                    # A refused connection costs nothing; the wait ends early when the process does.
+                    if watch.poll(ATTEMPT_SECONDS * 1000):
+                        code = self.process.wait()
+                        raise ServerFailed(f"it ended with status {code}: {self.last_words()}") from None
+            raise ServerFailed(f"no answer within {seconds:g} s: {self.last_words()}")
+        finally:
+            os.close(pidfd)
+
+    def stop(self) -> None:
+        """End the server in order; if it does not end in time, kill it and its process group."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            pass
+        try:
+            os.killpg(self.pid, signal.SIGKILL)  # what is left of the group, mostly nothing
+        except (ProcessLookupError, PermissionError):
+            pass
+        self.process.wait()
+        self.log.close()
+
+    def describe(self) -> str:
+        """Return the command line for a reader, with ``python`` for the interpreter's path."""
+        return shlex.join(["python", *self.command[1:]])
+
+
+def find_free_port() -> int:
+    """Return a port that was free a moment ago on loopback."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def start_process(command: Sequence[str], core: int | None, output: int) -> subprocess.Popen[bytes]:
+    """Start a command in a session of its own, on one core if given (affinity is inherited: ours is put back)."""
+    before = os.sched_getaffinity(0)
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+    try:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def start_server(recipe: Recipe, core: int | None) -> Server:
+    """Start a server and wait until it answers; raise ``ServerFailed`` with the reason, and leave nothing running."""
+    if reason := recipe.missing():
+        raise ServerFailed(reason)
+    server = Server(recipe, core)
+    try:
+        server.wait_ready()
+    except BaseException:
+        server.stop()
+        raise
+    return server
