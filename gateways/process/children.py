@@ -1,0 +1,163 @@
+"""The children as the supervisor sees them: forked, told, collected, and described for the log.
+
+Everything here runs in the supervisor, but for the one call after the fork that never returns. The only wait for any
+child is here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from math import inf
+from typing import NamedTuple
+
+from gateways.process.pool import Generation
+from gateways.process.scoreboard import SEEN_AFTER, Scoreboard, SlotReading, State
+from gateways.process.signals import signals_blocked
+from gateways.process.worker import Worker, run_worker
+
+QUICK = 1.0
+"""A worker that dies younger than this many seconds, and not by its own good will, has failed."""
+
+
+class Child:
+    """One child: its pid, in the supervisor's own memory, and what it was told.
+
+    ``told``: 0 nothing, or the last signal that it was sent. ``kill_at``: when its time is over (monotonic seconds).
+    ``settled``: it has been ready, and has lived long enough to say that its generation works.
+    """
+
+    __slots__ = ("board", "born", "generation", "index", "kill_at", "pid", "settled", "state", "told")
+
+    def __init__(self, pid: int, generation: Generation, board: Scoreboard, index: int, born: float) -> None:
+        self.pid = pid
+        self.generation = generation
+        self.board = board
+        self.index = index
+        self.born = born
+        self.state = State.STARTING
+        self.told = 0
+        self.kill_at = inf
+        self.settled = False
+
+    @property
+    def leaving(self) -> bool:
+        """True when it serves no new connection: told to go, or going by itself."""
+        return self.told != 0 or self.state is State.CLOSING
+
+    def observe(self) -> State:
+        """Return its state after a look at the scoreboard; a value that cannot follow the last one is not believed."""
+        seen = self.board.read_state(self.index)
+        if seen in SEEN_AFTER[self.state]:
+            self.state = seen
+        return self.state
+
+    def retire(self, now: float) -> None:
+        """Tell it to leave once its connections are done; a child that is still starting just ends."""
+        self._tell(signal.SIGTERM if self.observe() is State.STARTING else signal.SIGQUIT, now)
+
+    def stop(self, now: float) -> None:
+        """Tell it to leave after its current request."""
+        self._tell(signal.SIGTERM, now)
+
+    def kill(self) -> None:
+        """End it now."""
+        self._tell(signal.SIGKILL, inf)
+        self.kill_at = inf
+
+    def _tell(self, number: signal.Signals, now: float) -> None:
+        self.told = number
+        self.kill_at = min(self.kill_at, now + self.generation.pool.limits.graceful_timeout)
+        # Its pid is ours to signal until it is reaped, and reap_children is the only place that does.
+        os.kill(self.pid, number)
+
+
+def spawn_child(
+    generation: Generation,
+    board: Scoreboard,
+    index: int,
+    now: float,
+    make: Callable[[], Worker],
+    give_up: Callable[[], None],
+) -> Child:
+    """Fork one worker on line ``index``; return what the supervisor knows of it. ``OSError`` if it cannot be forked.
+
+    In the child ``give_up()`` closes what is the supervisor's, and ``make()`` makes the worker that it is.
+    """
+    board.open_line(index, generation.number, now)
+    try:
+        with signals_blocked():
+            pid = os.fork()
+            if pid == 0:
+                run_worker(make, generation.pool.serve, give_up)
+    except OSError:
+        board.close_line(index)
+        raise
+    board.write_pid(index, pid)
+    return Child(pid, generation, board, index, now)
+
+
+class Death(NamedTuple):
+    """A child that was collected: its wait status and its largest resident size in KiB."""
+
+    pid: int
+    status: int
+    peak: int
+
+
+def reap_children() -> Iterator[Death]:
+    """Collect every child that has ended, without waiting for one; also children that nobody here has started."""
+    while True:
+        try:
+            pid, status, usage = os.wait3(os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        yield Death(pid, status, usage.ru_maxrss)
+
+
+class Verdict(NamedTuple):
+    """What a death means: ``loud``: an error in the log; ``failed``: delays the next start; ``boot``: never was ready."""
+
+    loud: bool
+    failed: bool
+    boot: bool
+
+
+def judge_death(told: int, state: State, status: int, age: float, requests: int) -> Verdict:
+    """Return what a child's death means, from what it was told and did; pure.
+
+    ``status`` is its wait status, ``age`` is in seconds.
+    """
+    code = os.waitstatus_to_exitcode(status)
+    if told:
+        return Verdict(code not in (0, -signal.SIGTERM, -signal.SIGKILL), False, False)
+    if state is State.STARTING:
+        return Verdict(True, True, True)
+    if code == 0 and (requests or state is State.CLOSING):
+        return Verdict(False, False, False)
+    return Verdict(code != 0, age < QUICK, False)
+
+
+def format_status(status: int) -> str:
+    """Return a wait status in words."""
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"exited with status {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"was killed by {name}" + (" (core dumped)" if os.WCOREDUMP(status) else "")
+
+
+def format_death(child: Child, death: Death, line: SlotReading, now: float) -> str:
+    """Return the log line of a death: who, how, while doing what, after how many requests."""
+    requests = "1 request" if line.requests == 1 else f"{line.requests} requests"
+    return (
+        f"worker {child.pid} (generation {child.generation.number}, slot {child.index}) {format_status(death.status)}"
+        f" while {child.state.name.lower()} after {requests} and {now - child.born:.1f} s"
+        f", peak {death.peak // 1024} MiB" + (f": {line.note}" if line.note else "")
+    )

@@ -1,0 +1,238 @@
+"""Listening sockets: what an address means, and opening, keeping and removing what listens there.
+
+Everything here runs in the supervisor. Knows no connection and no wire.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gateways.core.errors import ConfigurationError
+
+DEFAULT_BACKLOG = 2048
+DEFAULT_MODE = 0o660
+LOOPBACK = "127.0.0.1"
+MAX_PATH = 107
+"""Bytes of a UNIX socket's path: ``sun_path`` holds 108 with its end (unix(7))."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen: ``host`` and ``port``, or the ``path`` of a UNIX socket."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    def __str__(self) -> str:
+        if self.path:
+            return f"unix:{self.path}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """Return the address that ``text`` names; raise ``ConfigurationError`` when it names none.
+
+    ``127.0.0.1:8000``, ``[::1]:8000``, ``localhost:8000``, ``unix:/run/app.sock``. Without a host (``8000``,
+    ``:8000``) it is the loopback address: to listen to the world one has to say so, with ``0.0.0.0``, ``[::]`` or ``*``
+    (every IPv4 address).
+    """
+    if text.startswith("unix:"):
+        return Address(path=_parse_path(text.removeprefix("unix:")))
+    host, _, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+        if ":" not in host:
+            raise ConfigurationError(f"address {text!r}: only an IPv6 address stands in brackets")
+    elif ":" in host:
+        raise ConfigurationError(f"address {text!r}: write an IPv6 address in brackets, as in [::1]:8000")
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
+        raise ConfigurationError(f"address {text!r}: expected HOST:PORT, PORT or unix:PATH, with a port up to 65535")
+    if any(c.isspace() or c in "/[]@" for c in host):
+        raise ConfigurationError(f"address {text!r}: {host!r} is no host name")
+    return Address("0.0.0.0" if host == "*" else host or LOOPBACK, int(port))
+
+
+def _parse_path(path: str) -> str:
+    if not path or "\0" in path:
+        raise ConfigurationError("address 'unix:': the path of the socket is missing")
+    if len(os.fsencode(path)) > MAX_PATH:
+        raise ConfigurationError(f"address 'unix:{path}': the path is longer than {MAX_PATH} bytes")
+    return path
+
+
+def is_wildcard(address: Address) -> bool:
+    """Return True when ``address`` takes connections on every interface of the machine."""
+    if address.path:
+        return False
+    try:
+        return not any(socket.inet_pton(socket.AF_INET6 if ":" in address.host else socket.AF_INET, address.host))
+    except OSError:
+        return False
+
+
+class Listener(socket.socket):
+    """A listening socket that knows its address and, for a UNIX socket, which file it made and in which process."""
+
+    __slots__ = ("address", "identity", "owner")
+
+    address: Address
+    identity: tuple[int, int] | None
+    owner: int
+
+    def remove(self) -> None:
+        """Close it, and remove its file if it is still the one that this very process made."""
+        if self.identity is not None and self.owner == os.getpid():
+            try:
+                found = os.lstat(self.address.path)
+                if (found.st_dev, found.st_ino) == self.identity:
+                    os.unlink(self.address.path)
+            except OSError:
+                pass
+        self.close()
+
+
+def open_listener(
+    address: Address, backlog: int = DEFAULT_BACKLOG, mode: int = DEFAULT_MODE, defer_accept: int = 0
+) -> Listener:
+    """Return a non-blocking, close-on-exec listener on ``address``.
+
+    ``mode`` is a UNIX socket's from its first moment. ``defer_accept``: seconds that the kernel may wait for a
+    connection's first bytes before it shows it (Linux). Raise ``ConfigurationError`` with what to do about it.
+    """
+    try:
+        listener = _bind_path(address, mode) if address.path else _bind_port(address)
+    except OSError as error:
+        raise ConfigurationError(f"cannot listen on {address}: {_explain(error, address)}") from error
+    if defer_accept and not address.path:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, defer_accept)
+    try:
+        listener.listen(backlog)
+    except OSError as error:
+        listener.remove()
+        raise ConfigurationError(f"cannot listen on {address}: {_explain(error, address)}") from error
+    listener.setblocking(False)
+    return listener
+
+
+def _bind_port(address: Address) -> Listener:
+    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, where = min(found, key=lambda info: info[0] != socket.AF_INET)
+    listener = _make(family, address)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Linux hands TCP_NODELAY down to accepted sockets, which saves a system call for each connection.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(where)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _bind_path(address: Address, mode: int) -> Listener:
+    _remove_stale(address.path)
+    listener = _make(socket.AF_UNIX, address)
+    umask = os.umask(0o777 & ~mode)
+    try:
+        listener.bind(address.path)
+        made = os.lstat(address.path)
+    except BaseException:
+        listener.close()
+        raise
+    finally:
+        os.umask(umask)
+    listener.identity = (made.st_dev, made.st_ino)
+    return listener
+
+
+def _make(family: int, address: Address) -> Listener:
+    listener = Listener(family, socket.SOCK_STREAM)
+    listener.address = address
+    listener.identity = None
+    listener.owner = os.getpid()
+    return listener
+
+
+def _remove_stale(path: str) -> None:
+    """Remove a socket file on which nobody answers; raise ``OSError`` (EADDRINUSE) for anything else that is there."""
+    try:
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+            raise OSError(errno.EEXIST, "not a socket")
+    except FileNotFoundError:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+        except BlockingIOError:
+            pass
+    raise OSError(errno.EADDRINUSE, "somebody answers on it")
+
+
+def _explain(error: OSError, address: Address) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"the host name is unknown ({error.strerror}); use an address of this machine"
+    advice = {
+        errno.EADDRINUSE: "the address is in use; stop the program that listens there, or choose another one",
+        errno.EADDRNOTAVAIL: "no interface of this machine has this address; use one that `ip address` shows",
+        errno.EAFNOSUPPORT: "this machine does not speak this address family; use an IPv4 address",
+        errno.EEXIST: "a file that is not a socket is in the way; remove it, or choose another path",
+        errno.ENOENT: "its directory does not exist; create it first",
+    }.get(error.errno or 0)
+    if error.errno in (errno.EACCES, errno.EPERM):
+        advice = (
+            "permission denied; the directory must be writable for this user"
+            if address.path
+            else "permission denied; use a port above 1023, or grant CAP_NET_BIND_SERVICE"
+        )
+    return advice or f"{error.strerror or error}"
+
+
+def close_listeners(listeners: Iterable[socket.socket]) -> None:
+    """Close ``listeners`` in the process that opened them, and remove the socket files that are still theirs."""
+    for listener in listeners:
+        if isinstance(listener, Listener):
+            listener.remove()
+        else:
+            listener.close()
+
+
+class OpenListeners:
+    """What is open, by address, so that a reload keeps listening where it already does."""
+
+    def __init__(self) -> None:
+        self._open: dict[Address, Listener] = {}
+
+    def acquire(
+        self,
+        addresses: Sequence[Address],
+        backlog: int = DEFAULT_BACKLOG,
+        mode: int = DEFAULT_MODE,
+        defer_accept: int = 0,
+    ) -> list[Listener]:
+        """Return a listener for each of ``addresses``: the one that is open, or a new one; all of them or none.
+
+        Closing those that a new pool no longer has is the supervisor's. Raise as ``open_listener`` does.
+        """
+        known = {address: listener for address, listener in self._open.items() if listener.fileno() != -1}
+        opened: dict[Address, Listener] = {}
+        try:
+            for address in addresses:
+                if address not in known and address not in opened:
+                    opened[address] = open_listener(address, backlog, mode, defer_accept)
+        except ConfigurationError:
+            close_listeners(opened.values())
+            raise
+        self._open = {**known, **opened}
+        return [self._open[address] for address in addresses]

@@ -1,0 +1,71 @@
+"""A pool: the listeners, the limits and the function that one set of workers shares, and its generations.
+
+Knows no process; the supervisor makes workers of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from socket import socket
+from typing import TYPE_CHECKING
+
+from gateways.process.backoff import Backoff
+from gateways.process.limits import PoolLimits
+
+if TYPE_CHECKING:
+    from gateways.process.worker import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What the workers of a pool run and on what.
+
+    ``listeners`` are open; the supervisor owns them from the moment it is given the pool, and closes them.
+    ``serve(worker)`` runs in each worker: it loads the application, calls ``worker.ready()``, serves, and returns
+    when the worker is to leave.
+    """
+
+    name: str
+    limits: PoolLimits
+    listeners: Sequence[socket]
+    serve: Callable[[Worker], None]
+
+
+class Generation:
+    """A pool as one ``load`` gave it, and how its workers have fared.
+
+    ``number`` counts from 1. ``target``: how many workers it is first to reach, ``filled`` once it has.
+    ``proven``: a worker of it has been ready. ``boot_failures``: workers in a row that died before they were ready;
+    ``reason``: how the last of them died.
+    """
+
+    __slots__ = ("backoff", "boot_failures", "filled", "number", "pool", "proven", "reason", "target")
+
+    def __init__(self, number: int, pool: Pool, target: int) -> None:
+        self.number = number
+        self.pool = pool
+        self.target = target
+        self.filled = False
+        self.proven = False
+        self.boot_failures = 0
+        self.reason = ""
+        self.backoff = Backoff()
+
+    @property
+    def hopeless(self) -> bool:
+        """True when no worker of it was ever ready and too many have died in a row."""
+        return not self.proven and self.boot_failures >= self.pool.limits.max_boot_failures
+
+    def fail(self, reason: str, boot: bool, now: float) -> None:
+        """Note that a worker of it died of ``reason``; ``boot``: before it was ready."""
+        self.boot_failures += boot
+        self.reason = reason
+        self.backoff.fail(now)
+
+    def despair(self) -> str:
+        """Return the sentence that says why it is given up."""
+        return (
+            f"no worker of pool {self.pool.name} could start, {self.boot_failures} in a row died before they were"
+            f" ready; the last: {self.reason}"
+        )

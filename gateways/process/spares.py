@@ -1,0 +1,65 @@
+"""How many workers to start and to retire: pure arithmetic after Apache's prefork, and no process in sight.
+
+A worker that is still starting counts as idle everywhere here; one that is leaving counts neither as idle nor as busy.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gateways.process.limits import PoolLimits
+
+MAX_SPAWN_RATE = 32
+LOUD_SPAWN_RATE = 8
+
+
+class Plan(NamedTuple):
+    """What one cycle does: at most one of ``spawn`` and ``retire`` is not zero.
+
+    ``spawn_rate`` goes into the next cycle. ``loud``: the pool is short of spares for the fourth cycle or more, worth a
+    log line. ``at_ceiling``: more were needed and MaxServers forbade them.
+    """
+
+    spawn: int = 0
+    retire: int = 0
+    spawn_rate: int = 1
+    loud: bool = False
+    at_ceiling: bool = False
+
+
+def plan_spares(idle: int, busy: int, limits: PoolLimits, spawn_rate: int) -> Plan:
+    """Return what the once-a-second cycle does with ``idle`` (and starting) and ``busy`` workers.
+
+    Too many idle: retire one. Too few: start ``spawn_rate``, which doubles from cycle to cycle up to 32 while the pool
+    is short, and falls back to 1 as soon as it is not. A pool whose MinSpareServers is MaxServers is of fixed size:
+    that it is at its ceiling is no news.
+    """
+    if idle > limits.max_spare_servers:
+        return Plan(retire=1)
+    if idle >= limits.min_spare_servers:
+        return Plan()
+    room = limits.max_servers - idle - busy
+    if room <= 0:
+        return Plan(at_ceiling=limits.min_spare_servers < limits.max_servers)
+    spawn = min(spawn_rate, room)
+    return Plan(spawn, 0, min(spawn_rate * 2, MAX_SPAWN_RATE), spawn_rate >= LOUD_SPAWN_RATE)
+
+
+def plan_replacements(died: int, idle: int, busy: int, limits: PoolLimits) -> int:
+    """Return how many of ``died`` workers to replace at once, without waiting for the next cycle."""
+    return max(0, min(died, limits.min_spare_servers - idle, limits.max_servers - idle - busy))
+
+
+class Renewal(NamedTuple):
+    """One step of a change of generation: how many new workers to start, how many old ones to retire."""
+
+    spawn: int
+    retire: int
+
+
+def plan_renewal(target: int, starting: int, ready: int, old: int) -> Renewal:
+    """Return the next step towards ``target`` workers of the new generation in place of ``old`` ones.
+
+    An old worker is retired only for a new one that is ``ready``: together they are never fewer than before.
+    """
+    return Renewal(max(0, target - starting - ready), max(0, min(old, ready + old - target)))

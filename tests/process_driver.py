@@ -1,0 +1,104 @@
+"""A supervisor with a serve function of a few lines, run as a script by the process tests; not a test itself.
+
+``process_driver.py DIRECTORY``: ``limits.json`` there holds the limits, read on every load. ``load`` and ``boot`` there
+say how loading and starting go. A connection sends one word: ``pid`` is answered with the pid, ``hold`` too and keeps the
+worker busy until the peer sends more, ``die`` kills the worker, ``exit`` ends it with status 3.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import select
+import signal
+import sys
+from pathlib import Path
+
+from gateways.core.errors import ConfigurationError
+from gateways.process.limits import PoolLimits
+from gateways.process.listeners import OpenListeners, parse_address
+from gateways.process.pool import Pool
+from gateways.process.supervisor import Supervisor
+from gateways.process.worker import Worker
+
+DIRECTORY = Path(sys.argv[1])
+LISTENERS = OpenListeners()
+
+
+def told(name: str) -> str:
+    file = DIRECTORY / name
+    return file.read_text() if file.exists() else ""
+
+
+def load() -> Pool:
+    how = told("load")
+    if how == "refuse":
+        raise ConfigurationError("gateways.conf:3: no such directive: Foo")
+    if how == "raise":
+        raise ZeroDivisionError("a fault in load")
+    addresses = [parse_address(text) for text in json.loads(told("addresses"))]
+    listeners = LISTENERS.acquire(addresses)
+    for listener in listeners:
+        logging.info("listening on %s", listener.getsockname())
+    return Pool("app", PoolLimits(**json.loads(told("limits.json"))), listeners, serve)
+
+
+def boot() -> None:
+    how = told("boot")
+    if how == "raise":
+        raise ImportError("no module named nothing")
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "exit":
+        sys.exit(4)
+    if how == "hang":
+        logging.info("hanging %d", os.getpid())
+        with open(DIRECTORY / "gate", "rb") as gate:  # a FIFO: opening waits for its writer
+            gate.read()
+
+
+def serve(worker: Worker) -> None:
+    boot()
+    worker.ready()
+    logging.info("ready %d random %r", os.getpid(), random.random())
+    listeners = {listener.fileno(): listener for listener in worker.listeners}
+    poller = select.poll()
+    for fd in (*listeners, worker.wake_fd, worker.lifeline_fd):
+        poller.register(fd, select.POLLIN)
+    while not worker.stop_requested and not worker.spent:
+        for fd, _ in poller.poll():
+            if fd == worker.lifeline_fd:
+                return
+            if fd == worker.wake_fd:
+                worker.clear_wake()
+            else:
+                answer(worker, listeners[fd])
+    worker.slot.closing()
+    logging.info("leaving %d %s", os.getpid(), worker.stop_requested or "spent")
+
+
+def answer(worker: Worker, listener) -> None:
+    try:
+        connection, _ = listener.accept()
+    except BlockingIOError:
+        return
+    worker.slot.busy()
+    with connection:
+        word = connection.recv(10)
+        if word == b"die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if word == b"exit":
+            os._exit(3)
+        connection.sendall(b"%d" % os.getpid())
+        if word == b"hold":
+            connection.recv(10)
+            connection.sendall(b"+")
+    worker.slot.count_request()
+    worker.slot.idle()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(message)s")
+    sys.exit(Supervisor(load, logging.getLogger()).run())
