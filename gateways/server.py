@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
     from gateways.config.settings import MountSettings, PoolSettings, ServerSettings
     from gateways.core.interfaces import ExecutionModel, Log, Wire
-    from gateways.process.supervisor import Pool
+    from gateways.process.listeners import OpenListeners
+    from gateways.process.pool import Pool
     from gateways.process.worker import Worker
     from gateways.serve.loop import Listener
 
 CALLED_MODELS = ("wsgi", "handler")
 """Models that call a Python object; the others run scripts."""
+DEFER_ACCEPT = 1
+"""Seconds that the kernel may wait for a connection's first bytes before it wakes a worker for it."""
 
 
 # Execution models.
@@ -98,11 +101,11 @@ def load_mounts(mounts: list[Mount]) -> None:
 def make_listener(sock: socket.socket, pool: PoolSettings) -> Listener:
     """Return what accepts on ``sock`` and speaks the pool's wire."""
     from gateways.core.request import Endpoint
-    from gateways.process.listeners import describe_endpoint
     from gateways.serve.loop import Listener
+    from gateways.serve.names import find_server_name
     from gateways.wire.http import HTTPWire
 
-    name, port = describe_endpoint(sock)
+    name, port = find_server_name(sock)
     endpoint = Endpoint(pool.server_name or name, port, pool.trusted_proxies)
     limits = pool.wire_limits()
     date = make_clock()
@@ -152,24 +155,26 @@ def run_worker(worker: Worker, pool: PoolSettings) -> None:
     )
 
     def obey() -> None:
-        worker.drain_wakeups()
+        worker.clear_wake()
         if worker.stop_requested:
             loop.stop(worker.stop_requested)
 
     loop.watch(worker.wake_fd, obey)
-    if worker.lifeline_fd >= 0:
-        loop.watch(worker.lifeline_fd, lambda: loop.stop("stop"))
+    loop.watch(worker.lifeline_fd, lambda: loop.stop("stop"))
     worker.ready()
     loop.run()
     for mount in mounts:
         mount.model.close()
 
 
-def make_pool(pool: PoolSettings) -> Pool:
-    """Return the supervisor's view of a pool: its limits and listeners, and what its workers run."""
+def make_pool(pool: PoolSettings, listeners: OpenListeners) -> Pool:
+    """Return the supervisor's view of a pool: its limits and listeners, and what its workers run.
+
+    Raise ``ConfigurationError`` when an address cannot be listened on.
+    """
     from gateways.process.limits import PoolLimits
-    from gateways.process.listeners import open_listener
-    from gateways.process.supervisor import Pool
+    from gateways.process.listeners import parse_address
+    from gateways.process.pool import Pool
 
     limits = PoolLimits(
         start_servers=pool.start_servers,
@@ -177,11 +182,23 @@ def make_pool(pool: PoolSettings) -> Pool:
         max_spare_servers=pool.max_spare_servers,
         max_servers=pool.max_servers,
         max_requests_per_child=pool.max_requests_per_child,
-        max_requests_jitter=pool.max_requests_jitter,
+        max_requests_jitter=pool.max_requests_jitter / 100,
         graceful_timeout=pool.graceful_timeout,
     )
-    listeners = [open_listener(address, backlog=pool.listen_backlog) for address in pool.listen]
-    return Pool(pool.name, limits, listeners, lambda worker: run_worker(worker, pool))
+    addresses = [parse_address(address) for address in pool.listen]
+    opened = listeners.acquire(addresses, backlog=pool.listen_backlog, defer_accept=DEFER_ACCEPT)
+    return Pool(pool.name, limits, opened, lambda worker: run_worker(worker, pool))
+
+
+def take_pool(settings: ServerSettings) -> PoolSettings:
+    """Return the one pool of the settings. Raise ``ConfigurationError`` when there are more."""
+    if len(settings.pools) != 1:
+        raise ConfigurationError(
+            f"a supervisor keeps one pool, and the configuration has {len(settings.pools)}: "
+            "start one `gateways serve` for each, with a file for each",
+            settings.file,
+        )
+    return settings.pools[0]
 
 
 def serve(
@@ -194,8 +211,38 @@ def serve(
     """Run the supervisor until it is told to stop. Return its exit status.
 
     ``reload`` gives the settings anew on HUP; ``announce`` is called once with the addresses that are listened on.
+    Raise ``ConfigurationError`` when the first settings cannot be served.
     """
-    raise ConfigurationError("not tied together yet")
+    from gateways.process.listeners import OpenListeners
+    from gateways.process.supervisor import Supervisor
+
+    listeners = OpenListeners()
+    first: list[Pool] = [make_pool(take_pool(settings), listeners)]
+    announce([format_address(listener) for listener in first[0].listeners])
+    preload()
+
+    def load() -> Pool:
+        return first.pop() if first else make_pool(take_pool(reload()), listeners)
+
+    return Supervisor(load, log).run()
+
+
+def preload() -> None:
+    """Import what every worker needs, so that they share it."""
+    import gateways.execution.handler
+    import gateways.execution.loading
+    import gateways.execution.wsgi
+    import gateways.serve.loop
+    import gateways.serve.names
+    import gateways.wire.http  # noqa: F401
+
+
+def format_address(listener: socket.socket) -> str:
+    """Return the address that a listener is bound to: ``127.0.0.1:8000``, ``[::1]:8000`` or ``unix:PATH``."""
+    where = listener.getsockname()
+    if isinstance(where, str):
+        return f"unix:{where}"
+    return f"[{where[0]}]:{where[1]}" if ":" in where[0] else f"{where[0]}:{where[1]}"
 
 
 # One CGI request.

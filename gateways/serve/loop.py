@@ -16,7 +16,7 @@ from time import monotonic
 from gateways.core.errors import ConnectionLost, LocalProtocolError, RemoteProtocolError, ScriptError
 from gateways.core.response import format_status
 from gateways.serve.connection import BODY, HEAD, IDLE, LINGERING, MSG_DONTWAIT, RECEIVE, Connection
-from gateways.serve.exchange import Exchange
+from gateways.serve.exchange import DONE, Exchange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class ConnectionLoop:
         self.connections: dict[int, Connection] = {}
         self.wakeups: dict[int, Callable[[], None]] = {}
         self._epoll = select.epoll()
+        self._keep_alive = times.keep_alive or float("inf")
         self._next_sweep = 0.0
 
     # The loop.
@@ -200,6 +201,11 @@ class ConnectionLoop:
                 if not self._serve(connection, request):
                     return
                 if not wire.buffered:
+                    if open_for_input and connection.registered:
+                        # What the general case below comes to, for the common one.
+                        connection.phase = IDLE
+                        connection.deadline = monotonic() + self._keep_alive
+                        return
                     break
         except RemoteProtocolError as error:
             self._refuse(connection, error)
@@ -241,7 +247,7 @@ class ConnectionLoop:
                 connection.deadline = now + times.head if times.head else float("inf")
         else:
             connection.phase = IDLE
-            connection.deadline = now + times.keep_alive if times.keep_alive else float("inf")
+            connection.deadline = now + self._keep_alive
         if not connection.registered:
             if len(self.connections) >= MAX_CONNECTIONS:
                 self._close(min(self.connections.values(), key=lambda other: other.deadline))
@@ -311,7 +317,8 @@ class ConnectionLoop:
         exchange = Exchange(connection, request, self.mounts, self.log)
         try:
             exchange.dispatch()
-            exchange.finish()
+            if exchange.state != DONE:
+                exchange.finish()
         except ConnectionLost as error:
             self._lose(exchange, error)
         except (Exception, SystemExit) as error:  # noqa: BLE001 the edge around the application
