@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-_HOST_PORT = re.compile(r"(?:\[(?P<six>[^\]]*)\]|(?P<host>[^:\[\]/]*)):(?P<port>[0-9]{1,5})")
+_HOST_PORT = re.compile(r"(?:(?:\[(?P<six>[^\]]*)\]|(?P<host>[^:\[\]/]*)):)?(?P<port>[0-9]{1,5})")
+_LOOPBACK = "127.0.0.1"
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _MAX_UNIX_PATH = 107
 
@@ -20,6 +21,7 @@ _MAX_UNIX_PATH = 107
 def parse_address(text: str) -> str:
     """Return a listening address in its plain form: ``HOST:PORT``, ``[IPV6]:PORT`` or ``unix:PATH``.
 
+    A port alone is one of the loopback address: to listen to the world, one has to say so.
     Raise ``ValueError`` with the rest of the sentence "Listen must be ...".
     """
     if text.startswith("unix:"):
@@ -42,8 +44,8 @@ def _parse_host(host: str | None, six: str | None, text: str) -> str:
             return f"[{ipaddress.IPv6Address(six)}]"
         except ValueError as error:
             raise ValueError(f'an address with a valid IPv6 address in brackets, not "{text}"') from error
-    if not host or host == "*":
-        raise ValueError(f'an address that names its host (0.0.0.0 or [::] for every interface), not "{text}"')
+    if not host:
+        return _LOOPBACK
     if re.fullmatch(r"[0-9.]+", host):
         try:
             return str(ipaddress.IPv4Address(host))

@@ -121,7 +121,7 @@ def settle_target(text: str, model: str, folder: str) -> tuple[Target, str]:
             f"model {model} runs a file from its top, so the name {target.name} means nothing: "
             f"leave out :{target.name}, or use model wsgi or handler"
         )
-    if target.kind in (EXECUTABLE, FOLDER) and model != "cgi":
+    if target.kind == EXECUTABLE and model != "cgi":
         raise TargetError(f"model {model} runs one Python file, and {target.path} is none: use model cgi")
     if model == "cgi" and target.kind != FOLDER and not os.access(target.path, os.X_OK):
         raise TargetError(f"model cgi starts {target.path} as a program, and it is not executable: chmod +x it")

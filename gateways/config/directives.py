@@ -83,7 +83,8 @@ DIRECTIVES: tuple[Directive, ...] = (
     Directive("LogLevel", _SERVER, choice(*LOG_LEVELS), "info", "The least important messages that are written."),
     Directive(
         "Listen", _POOL, kinds.ADDRESSES, ("127.0.0.1:8000",),
-        "Where the pool accepts connections. Port 0 takes a free port, which is announced.", option="--bind",
+        "Where the pool accepts connections. A port alone listens on 127.0.0.1; 0.0.0.0 or [::] on every interface. "
+        "Port 0 takes a free port, which is announced.", option="--bind",
     ),
     Directive("Wire", _POOL, choice(*WIRES), "http", "The protocol spoken on the pool's addresses."),
     Directive(
@@ -115,7 +116,7 @@ DIRECTIVES: tuple[Directive, ...] = (
         "How long a retired worker may take to finish its request before it is killed.", "seconds", zero="at once",
     ),
     Directive(
-        "ListenBacklog", _POOL, whole(1, 65535), 511, "Connections that the kernel holds for the pool.", "connections"
+        "ListenBacklog", _POOL, whole(1, 65535), 2048, "Connections that the kernel holds for the pool.", "connections"
     ),
     Directive(
         "KeepAliveTimeout", _POOL, number("seconds", 0, _DAY), 5.0,

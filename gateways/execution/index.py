@@ -56,14 +56,8 @@ if TYPE_CHECKING:
 
 
 STEPS = (
-    "new process",
-    "start Python",
-    "import modules",
-    "compile the file",
-    "run the file",
-    "fill variables",
-    "answer",
-)
+    "new process", "start Python", "import modules", "compile the file", "run the file", "fill variables", "answer",
+)  # fmt: skip
 """What may have to be done to answer a request, in the order in which it is done."""
 
 LADDER: tuple[tuple[str, str, str, str], ...] = (
@@ -105,8 +99,8 @@ LADDER: tuple[tuple[str, str, str, str], ...] = (
 
 ORDER = [row[0] for row in LADDER]
 NAMESPACES = {
-    "fresh": ("; every run gets a new namespace.", ""),
-    "shared": ("; so are its globals: a run finds what earlier runs left in them.", ""),
+    "fresh": "; every run gets a new namespace.",
+    "shared": "; so are its globals: a run finds what earlier runs left in them.",
 }
 FORM_PAGE = "/post"
 """A mount that names this page gets a button on the form that sends a body."""
@@ -120,7 +114,7 @@ class IndexRow:
     def __init__(self, mount: MountFacts) -> None:
         _, self.steps, self.what, self.kept = LADDER[ORDER.index(mount.model)]
         if mount.model == "registry":
-            self.kept += NAMESPACES[mount.namespace][0]
+            self.kept += NAMESPACES[mount.namespace]
         self.model = mount.model
         self.path = mount.path
         self.title = mount.title or mount.path
@@ -143,7 +137,11 @@ def make_rows(pool: PoolFacts) -> IndexRows:
     mounts = sorted((IndexRow(mount) for mount in pool.mounts), key=lambda row: ORDER.index(row.model))
     requests = pool.max_requests_per_child
     facts = [
-        ("Listening on", ", ".join(pool.listen), "Listen"),
+        (
+            "Listening on",
+            ", ".join(map(_public_address, pool.listen)),
+            "Listen",
+        ),
         ("Protocol", pool.wire, "Wire"),
         ("Workers at the start", str(pool.start_servers), "StartServers"),
         ("Started while fewer are idle than", str(pool.min_spare_servers), "MinSpareServers"),
@@ -153,6 +151,10 @@ def make_rows(pool: PoolFacts) -> IndexRows:
         ("An idle connection is kept", f"{pool.keep_alive_timeout:g} s", "KeepAliveTimeout"),
     ]
     return IndexRows(mounts, facts)
+
+
+def _public_address(address: str) -> str:
+    return "a UNIX socket" if address.startswith("unix:") else address
 
 
 def _short_target(target: Any) -> str:
@@ -202,13 +204,14 @@ def _count(number: int) -> str:
 
 def _format_rung(number: int, row: IndexRow, prefix: str) -> str:
     steps = "".join(_format_step(name, mark) for name, mark in zip(STEPS, row.steps, strict=True))
+    model = "" if row.title.lower() == row.model else f", model {row.model}"
     pages = "".join(
         f'<li><a href="{escape(_join(prefix, row.path, page))}">{escape(page)}</a></li>' for page in row.pages
     )
     return (
         f'<li class="rung"><span class="number" aria-hidden="true">{number}</span><article class="card">\n'
         f'<header><h3>{escape(row.title)}</h3><span class="path">{escape(prefix + row.path)} &rarr; '
-        f"{escape(row.target)}, model {escape(row.model)}</span></header>\n"
+        f"{escape(row.target)}{model}</span></header>\n"
         f"<p>{escape(row.what)} {escape(row.kept)}</p>\n"
         f'<ul class="steps">{steps}</ul>\n<ul class="pages">{pages}</ul>\n</article></li>\n'
     )
@@ -232,7 +235,8 @@ def _format_form(rows: IndexRows, prefix: str) -> str:
     return (
         '<h2>Send a body</h2>\n<form method="post" enctype="text/plain">\n'
         '<label for="body">The application answers with the length and the SHA-256 of what it was sent.</label>\n'
-        f'<textarea id="body" name="body" rows="3">1234567890</textarea>\n<div class="buttons">{buttons}</div>\n</form>\n'
+        '<textarea id="body" name="body" rows="3">1234567890</textarea>\n'
+        f'<div class="buttons">{buttons}</div>\n</form>\n'
     )
 
 

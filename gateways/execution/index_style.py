@@ -31,7 +31,9 @@ a { color: var(--accent); text-underline-offset: .2em; text-decoration-thickness
 a:hover { text-decoration-thickness: .12em; }
 :focus-visible { outline: .15rem solid var(--accent); outline-offset: .15rem; border-radius: .2rem; }
 .lead { font-size: 1.125rem; max-width: 44rem; color: var(--soft); }
-.legend { display: flex; flex-wrap: wrap; gap: .5rem 1.25rem; align-items: center; color: var(--soft); font-size: .9rem; }
+.legend {
+  display: flex; flex-wrap: wrap; gap: .5rem 1.25rem; align-items: center; color: var(--soft); font-size: .9rem;
+}
 .legend .step { margin-right: .4rem; }
 .ladder { list-style: none; margin: 1.5rem 0 0; padding: 0; }
 .rung { position: relative; padding: 0 0 1.25rem 3.25rem; }
@@ -54,7 +56,9 @@ a:hover { text-decoration-thickness: .12em; }
   border: 1px solid var(--done); background: var(--done); color: var(--done-ink); white-space: nowrap;
 }
 .step.kept { border: 1px dashed var(--kept); background: none; color: var(--soft); }
-.pages { display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; list-style: none; margin: 0; padding: 0; font-size: .92rem; }
+.pages {
+  display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; list-style: none; margin: 0; padding: 0; font-size: .92rem;
+}
 .pages a { display: inline-block; padding: .2rem 0; overflow-wrap: anywhere; }
 textarea {
   display: block; width: 100%; min-height: 5rem; padding: .7rem .8rem; font: inherit; color: inherit;
