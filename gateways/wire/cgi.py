@@ -5,9 +5,10 @@ One request, one response, one process. Knows bytes and variables; the environme
 
 from __future__ import annotations
 
-from gateways.core.errors import BodyIncomplete, LocalProtocolError, RemoteProtocolError
+from gateways.core.errors import BodyIncomplete, LocalProtocolError
 from gateways.core.request import Endpoint, VariableRequest
 from gateways.core.response import STATUS_CODES, format_document_head, format_fields, has_body
+from gateways.core.variables import parse_content_length
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,20 +16,6 @@ if TYPE_CHECKING:
     from gateways.core.limits import WireLimits
 
 _DROPPED = frozenset({"HTTP_PROXY"})
-
-
-def parse_content_length(text: str, limit: int) -> int:
-    """Return CONTENT_LENGTH as a number, 0 when it is absent or empty.
-
-    Raise ``RemoteProtocolError``: 400 unless it is digits only (RFC 3875 4.1.2), 413 beyond ``limit`` bytes.
-    """
-    if not text:
-        return 0
-    if not (text.isascii() and text.isdigit()) or len(text) > 18:
-        raise RemoteProtocolError(f"CONTENT_LENGTH {text[:40]!r} is not a number", 400, "RFC 3875 4.1.2")
-    if int(text) > limit:
-        raise RemoteProtocolError(f"the request body is longer than {limit} bytes", 413, "RFC 9110 15.5.14")
-    return int(text)
 
 
 class CGIWire:
