@@ -1,8 +1,8 @@
 """A supervisor with a serve function of a few lines, run as a script by the process tests; not a test itself.
 
 ``process_driver.py DIRECTORY``: ``limits.json`` there holds the limits, read on every load. ``load`` and ``boot`` there
-say how loading and starting go. A connection sends one word: ``pid`` is answered with the pid, ``hold`` too and keeps the
-worker busy until the peer sends more, ``die`` kills the worker, ``exit`` ends it with status 3.
+say how loading and starting go. A connection sends one word: ``pid`` is answered with the pid, ``hold`` too and keeps
+the worker busy until the peer sends more, ``die`` kills the worker, ``exit`` ends it with status 3.
 """
 
 from __future__ import annotations

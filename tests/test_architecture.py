@@ -111,8 +111,10 @@ def test_any_child_is_waited_for_in_one_place() -> None:
         for path in MODULES
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call)
-        and ast.unparse(node.func) in ("os.waitpid", "waitpid")
-        and ast.unparse(node.args[0]) == "-1"
+        and (
+            ast.unparse(node.func) in ("os.wait", "os.wait3")
+            or (ast.unparse(node.func) in ("os.waitpid", "os.wait4") and ast.unparse(node.args[0]) == "-1")
+        )
     ]
     assert len(places) == 1, places
     assert places[0].startswith("gateways/process/")

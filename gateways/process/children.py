@@ -110,7 +110,7 @@ def reap_children() -> Iterator[Death]:
     """Collect every child that has ended, without waiting for one; also children that nobody here has started."""
     while True:
         try:
-            pid, status, usage = os.wait3(os.WNOHANG)
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
         except ChildProcessError:
             return
         if pid == 0:
@@ -119,7 +119,7 @@ def reap_children() -> Iterator[Death]:
 
 
 class Verdict(NamedTuple):
-    """What a death means: ``loud``: an error in the log; ``failed``: delays the next start; ``boot``: never was ready."""
+    """What a death means: ``loud``: an error in the log; ``failed``: the next start waits; ``boot``: it never was ready."""
 
     loud: bool
     failed: bool

@@ -59,15 +59,19 @@ class SignalQueue:
         self._bell = Bell()
         self._previous: dict[int, Handler] = {}
         self._previous_fd = -1
+        self._previous_mask: set[int] = set()
 
     def install(self) -> None:
         """Begin to collect; the main thread only."""
         self._previous_fd = signal.set_wakeup_fd(self._bell.write_fd, warn_on_full_buffer=False)
         for number in self._numbers:
             self._previous[number] = signal.signal(number, wake)
+        # A parent may have left them blocked.
+        self._previous_mask = set(signal.pthread_sigmask(signal.SIG_UNBLOCK, self._numbers))
 
     def restore(self) -> None:
         """Put back what was before ``install``, and close."""
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._previous_mask)
         for number, handler in self._previous.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         signal.set_wakeup_fd(self._previous_fd)

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 TICK = 1.0
 QUIET_TICK = 2.0
+RELOAD_PAUSE = 1.0
+"""Seconds for which a reload in progress is left alone by the next one: a storm of HUPs is no storm of forks."""
 LAST_WAIT = 5.0
+"""Seconds that killed children have to vanish."""
 STOPPED = 0
 FAILED = 1
 
@@ -64,6 +67,8 @@ class Supervisor:
         self._spawn_rate = 1
         self._next_tick = 0.0
         self._ceiling_told = False
+        self._reload_wanted = False
+        self._reload_at = 0.0
 
     def run(self) -> int:
         """Serve until told to stop; return the exit status: 0 after a stop, 1 when the application never started.
@@ -86,7 +91,7 @@ class Supervisor:
             return self._join()
         finally:
             # Children are left only after a fault of ours, or when they cannot be killed: they must not outlive us.
-            self._roster.close(LAST_WAIT, self._signals.wait)
+            self._roster.close(LAST_WAIT, self._wait)
             close_listeners(self._listeners())
 
     def _join(self) -> int:
@@ -109,16 +114,24 @@ class Supervisor:
                 return FAILED
             self._signals.wait(self._plan_sleep(monotonic()), roster.news)
 
+    def _wait(self, timeout: float) -> None:
+        self._signals.wait(timeout)
+        self._signals.take()
+
     def _plan_sleep(self, now: float) -> float:
         moments = [now + QUIET_TICK, *(child.kill_at for child in self._roster)]
         if self._stop is Stop.NO:
             moments.append(self._next_tick)
+            if self._reload_wanted:
+                moments.append(self._reload_at)
             moments += [g.backoff.until for g in (self._current, self._candidate) if g and g.backoff.until > now]
         return min(moments) - now
 
     # How many workers: one kind of decision a method, each a plan of ``spares`` and its execution.
 
     def _maintain(self, died: int, now: float) -> None:
+        if self._reload_wanted and (now >= self._reload_at or not self._changing()):
+            self._reload(now)
         if self._candidate is not None:
             self._try_candidate(self._candidate, now)
         elif self._current.hopeless:
@@ -127,10 +140,17 @@ class Supervisor:
             self._rise(Stop.STOP)
             return
         self._renew(now)
-        if self._current.filled:
+        if not self._current.filled:
+            self._next_tick = now + TICK
+        else:
             self._replace(died, now)
             if now >= self._next_tick:
                 self._keep_spares(now)
+
+    def _changing(self) -> bool:
+        """True while one generation takes over from another, or is tried."""
+        current = self._current
+        return self._candidate is not None or not current.filled or bool(self._roster.older(current))
 
     def _try_candidate(self, candidate: Generation, now: float) -> None:
         if candidate.proven:
@@ -193,9 +213,9 @@ class Supervisor:
         self._generations += 1
         return Generation(self._generations, pool, target)
 
-    def _reload(self) -> None:
-        if self._stop is not Stop.NO:
-            return
+    def _reload(self, now: float) -> None:
+        self._reload_wanted = False
+        self._reload_at = now + RELOAD_PAUSE
         pool = self._load()
         if pool is None:
             self._log.error("reload failed, the old workers stay")
@@ -262,6 +282,9 @@ class Supervisor:
     def _on_terminate(self) -> None:
         self._rise(Stop.STOP if self._stop < Stop.STOP else Stop.KILL)
 
+    def _on_hangup(self) -> None:
+        self._reload_wanted = True
+
     def _on_quit(self) -> None:
         self._rise(Stop.RETIRE)
 
@@ -270,6 +293,6 @@ ACTIONS: dict[int, Callable[[Supervisor], None]] = {
     signal.SIGTERM: Supervisor._on_terminate,
     signal.SIGINT: Supervisor._on_terminate,
     signal.SIGQUIT: Supervisor._on_quit,
-    signal.SIGHUP: Supervisor._reload,
+    signal.SIGHUP: Supervisor._on_hangup,
 }
 """What each signal means; any other one is not taken."""
