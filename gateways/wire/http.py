@@ -311,7 +311,8 @@ class HTTPWire:
     def _encode(self, status: str, lines: str, dated: bool, served: bool, close: bool) -> bytes:
         """Return a response head, and settle whether the connection is kept (RFC 9112 9.3, 9.6)."""
         flags = self._flags
-        self._kept = kept = bool(flags & KEEP) and not close and self.body_complete()
+        arrived = not self._remaining and self._chunked is None
+        self._kept = kept = bool(flags & KEEP) and not close and (arrived or self.body_complete())
         connection = "Connection: close\r\n" if not kept else "Connection: keep-alive\r\n" if flags & OLD else ""
         date = "" if dated or self._date is None else f"Date: {self._date()}\r\n"
         return encode_head(f"HTTP/1.1 {status}\r\n{lines}{date}{'' if served else _SERVER}{connection}\r\n")

@@ -28,10 +28,13 @@ _PLAIN_LINE = re.compile(rf"({_METHOD}) ((/[!\"$&->@-~\x80-\xff]*+)(?:\?([!\"$-~
 _REQUEST_LINE = re.compile(rf"({_METHOD}) ([!-~\x80-\xff]++) HTTP/1\.([01])\r\n")
 _OTHER_VERSION = re.compile(r"[^ ]+ [^ ]+ HTTP/[0-9]+\.[0-9]+\r\n")
 _FIELD_LINE = re.compile(rf"^({TOKEN}++):[ \t]*+([\t -~\x80-\xff]*+)\r\n", re.MULTILINE)
+# The same without whitespace at the end of a value: what nearly every field has, and nothing to strip.
+_TRIM_FIELD_LINE = re.compile(rf"^({TOKEN}++):[ \t]*+([\t -~\x80-\xff]*+)(?<![ \t])\r\n", re.MULTILINE)
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _CODING = re.compile(rf"{TOKEN}++")
 
 _match_plain_line = _PLAIN_LINE.match
+_find_trim_fields = _TRIM_FIELD_LINE.findall
 find_fields = _FIELD_LINE.findall
 
 _SPECIAL = frozenset({"host", "content-length", "transfer-encoding", "connection", "expect", "content-type"})
@@ -62,7 +65,8 @@ class _FieldKinds(dict[str, str]):
 
 _FIELD_KINDS = _FieldKinds()
 _PROTOCOLS = {"0": "HTTP/1.0", "1": "HTTP/1.1"}
-_CONNECTIONS = {"keep-alive": (False, True), "Keep-Alive": (False, True), "close": (True, False)}
+_PERSISTENCE = {"0": OLD, "1": KEEP}
+"""The flags of a head without special fields: HTTP/1.1 is kept, HTTP/1.0 is not (RFC 9112 9.3)."""
 
 
 def parse_head(text: str, limits: WireLimits, endpoint: Endpoint, peer: object) -> tuple[FieldRequest, int]:
@@ -86,7 +90,8 @@ def _parse_unusual(text: str, limits: WireLimits, endpoint: Endpoint, peer: obje
     """Return what ``parse_head`` does, for a target with an escape or fragment, or one that is no path."""
     match = _REQUEST_LINE.match(text)
     if match is None:
-        raise refuse_head(text, limits)
+        check_head(text, True, limits)
+        raise AssertionError("a refused head was not refused")
     method, target, minor = match.groups()
     pairs, flags, length, host = parse_fields(text, match.end(), minor, limits)
     path, query, scheme, authority = parse_target(method, target)
@@ -106,14 +111,13 @@ def parse_fields(
     text: str, start: int, minor: str, limits: WireLimits
 ) -> tuple[list[tuple[str, str]], int, int | None, str | None]:
     """Return (pairs, flags, content_length, host) of the field lines from ``start`` to the end of a head."""
-    pairs: list[tuple[str, str]] = find_fields(text, start, len(text) - 2)
+    pairs: list[tuple[str, str]] = _find_trim_fields(text, start, len(text) - 2)
     # Each line gives at most one match, and only a line that is right as a whole gives one.
-    if len(pairs) != text.count("\n") - 2 or len(pairs) > limits.fields:
-        raise refuse_head(text, limits)
-    if len(text) > limits.shortest:
-        scan_lines(text, 0, 0, limits)
-    if " \r\n" in text or "\t\r\n" in text:
-        pairs = [(name, value.rstrip(" \t")) for name, value in pairs]
+    lines = text.count("\n") - 2
+    if len(pairs) != lines:
+        pairs = [(name, value.rstrip(" \t")) for name, value in find_fields(text, start, len(text) - 2)]
+    if len(pairs) != lines or lines > limits.fields or len(text) > limits.shortest:
+        check_head(text, lines != len(pairs), limits)
     seen: dict[str, str] = {}
     kinds = _FIELD_KINDS
     for name, value in pairs:
@@ -127,7 +131,7 @@ def parse_fields(
     elif minor == "1":
         raise RemoteProtocolError("an HTTP/1.1 request has no Host", 400, "RFC 9112 3.2")
     if not seen:
-        return pairs, KEEP if minor == "1" else OLD, 0, host
+        return pairs, _PERSISTENCE[minor], 0, host
     if ALIAS in seen:
         pairs = [pair for pair in pairs if "_" not in pair[0]]
     flags, length = parse_framing(seen, minor, limits)
@@ -142,7 +146,7 @@ def _join_repeated(kind: str, first: str, second: str) -> str:
 
 def parse_framing(seen: dict[str, str], minor: str, limits: WireLimits) -> tuple[int, int | None]:
     """Return (flags, content_length) that the special fields ``seen`` ask for; a length of ``None`` is chunked."""
-    flags = KEEP if minor == "1" else OLD
+    flags = _PERSISTENCE[minor]
     length: int | None = 0
     if "connection" in seen:
         flags = parse_connection(seen["connection"], flags)
@@ -165,14 +169,13 @@ def parse_framing(seen: dict[str, str], minor: str, limits: WireLimits) -> tuple
 
 def parse_connection(value: str, flags: int) -> int:
     """Return ``flags`` with KEEP as the Connection field has it (RFC 9112 9.3): close wins, 1.0 must ask to be kept."""
-    options = _CONNECTIONS.get(value)
-    if options is None:
-        words = [word.strip(" \t").lower() for word in value.split(",")]
-        options = "close" in words, "keep-alive" in words
-    close, keep = options
-    if close:
+    options = value.lower()
+    if options == "keep-alive":
+        return flags | KEEP
+    words = [word.strip(" \t") for word in options.split(",")]
+    if "close" in words:
         return flags & ~KEEP
-    return flags | KEEP if keep else flags
+    return flags | KEEP if "keep-alive" in words else flags
 
 
 def parse_content_length(value: str, limits: WireLimits) -> int:
@@ -233,13 +236,11 @@ def check_line(line: str, lines: int, limits: WireLimits) -> None:
             raise RemoteProtocolError(f"more than {limits.fields} fields came", 431, "RFC 9110 5.4")
 
 
-def refuse_head(text: str, limits: WireLimits) -> RemoteProtocolError:
-    """Return the first error of a complete head that has one."""
-    try:
-        scan_lines(text, 0, 0, limits)
-    except RemoteProtocolError as error:
-        return error
-    return RemoteProtocolError("the request head is malformed", 400, "RFC 9112 2.1")
+def check_head(text: str, refused: bool, limits: WireLimits) -> None:
+    """Raise the first error of a complete head; if it is ``refused`` already, raise in any case."""
+    scan_lines(text, 0, 0, limits)
+    if refused:
+        raise RemoteProtocolError("the request head is malformed", 400, "RFC 9112 2.1")
 
 
 def refuse_request_line(line: str) -> RemoteProtocolError:
