@@ -67,10 +67,16 @@ def call_application(file: str) -> Answer:
     Raise ``KeyError`` when ``file`` defines no ``application``.
     """
     said: list[Any] = []
-    environ = {"REQUEST_METHOD": "GET", "SCRIPT_NAME": "", "PATH_INFO": "/", "QUERY_STRING": "", "wsgi.input": BytesIO()}
+    environ = {
+        "REQUEST_METHOD": "GET",
+        "SCRIPT_NAME": "",
+        "PATH_INFO": "/",
+        "QUERY_STRING": "",
+        "wsgi.input": BytesIO(),
+    }
 
     def start_response(status: str, fields: list[tuple[str, str]], _exc_info: object = None) -> None:
-        said[:] = [status, dict((name.lower(), value) for name, value in fields)]
+        said[:] = [status, {name.lower(): value for name, value in fields}]
 
     body = b"".join(runpy.run_path(file)["application"](environ, start_response))
     return Answer(int(said[0][:3]), said[1].get("content-type", ""), body)

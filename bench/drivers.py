@@ -137,7 +137,7 @@ UNITS = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000}
 
 
 def parse_wrk(text: str, job: Job) -> Result:
-    """Read what ``wrk`` printed. It checks no length and prints four percentiles: the histogram is as coarse as that."""
+    """Read what ``wrk`` printed. It checks no length, and prints four percentiles: the histogram is that coarse."""
     done = re.search(r"(\d+) requests in ([0-9.]+)(us|ms|s|m),", text)
     if done is None or not int(done[1]):
         return Result(error="wrk got no answer: " + (text.strip().splitlines() or ["it printed nothing"])[-1])

@@ -64,7 +64,7 @@ def serve(listener: socket.socket, application: Application) -> None:
     template = format_template(host, port)
     names = VariableNames()
     read, write, close = os.read, os.write, os.close
-    accept = listener._accept  # a descriptor and an address; socket.accept() would build an object for each
+    accept = listener._accept  # type: ignore[attr-defined]  # a descriptor and an address; socket.accept() would build an object for each
     listening = listener.fileno()
     epoll = select.epoll()
     epoll.register(listening, select.EPOLLIN)

@@ -48,7 +48,7 @@ class Target:
 
 @dataclass(slots=True)
 class Conditions:
-    """How the rounds are run. ``deadline``: on the monotonic clock; ``reruns``: how many samples may still be repeated."""
+    """How the rounds are run. ``deadline``: on the monotonic clock; ``reruns``: samples that may still be repeated."""
 
     rounds: int
     seconds: float
@@ -99,7 +99,9 @@ def make_job(target: Target, scenario: Scenario, page: Answer, seconds: float, c
     )
 
 
-def measure_sample(target: Target, scenario: Scenario, driver: Driver, job: Job, place: tuple[int, int]) -> tuple[Sample, Result]:
+def measure_sample(
+    target: Target, scenario: Scenario, driver: Driver, job: Job, place: tuple[int, int]
+) -> tuple[Sample, Result]:
     """Run one job and return its sample, with the CPU used between its beginning and its end.
 
     Raise ``ProcessLookupError`` when the server is gone.
@@ -151,7 +153,9 @@ def measure_quietly(
     return samples, ""
 
 
-def warm_up(targets: Sequence[Target], scenario: Scenario, driver: Driver, page: Answer, conditions: Conditions) -> None:
+def warm_up(
+    targets: Sequence[Target], scenario: Scenario, driver: Driver, page: Answer, conditions: Conditions
+) -> None:
     """Ask every target for a moment, several at a time so that several workers take part; note who fails."""
     crowd = replace(scenario, concurrency=max(scenario.concurrency, WARM_UP_CONCURRENCY))
     for target in targets:
@@ -163,7 +167,12 @@ def warm_up(targets: Sequence[Target], scenario: Scenario, driver: Driver, page:
 
 
 def run_rounds(
-    run: Run, targets: Sequence[Target], scenario: Scenario, driver: Driver, page: Answer, conditions: Conditions,
+    run: Run,
+    targets: Sequence[Target],
+    scenario: Scenario,
+    driver: Driver,
+    page: Answer,
+    conditions: Conditions,
     progress: Progress,
 ) -> None:
     """Measure every target in alternating rounds and put the samples into ``run``; failures into ``conditions``.
@@ -178,7 +187,9 @@ def run_rounds(
         if not left:
             return
         if time.monotonic() + len(left) * (conditions.seconds + OVERHEAD) > conditions.deadline:
-            run.notes.append(f"{scenario.name}: ended after {number} of {len(orders)} rounds, because the time was over")
+            run.notes.append(
+                f"{scenario.name}: ended after {number} of {len(orders)} rounds, because the time was over"
+            )
             return
         for place, name in enumerate(left):
             target = by_name[name]
@@ -187,7 +198,9 @@ def run_rounds(
             run.samples.extend(samples)
             if failure:
                 conditions.failures[name] = f"in round {number + 1} ({scenario.describe()}): {failure}"
-            progress.tell(describe_step(number, len(orders), name, samples, failure), number * len(targets) + place + 1, total)
+            progress.tell(
+                describe_step(number, len(orders), name, samples, failure), number * len(targets) + place + 1, total
+            )
 
 
 def describe_step(number: int, rounds: int, name: str, samples: list[Sample], failure: str) -> str:

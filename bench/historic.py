@@ -1,4 +1,4 @@
-"""The figures of 2008, read from ``historic.toml`` beside this file. Knows which of today's modes stands for which of then."""
+"""The figures of 2008, from ``historic.toml`` beside this file. Knows which mode of today stands for which of then."""
 
 from __future__ import annotations
 

@@ -89,9 +89,11 @@ def find_end(data: bytes, length: int) -> int:
 
 
 def check_answer(data: bytes, job: Job, thoroughly: bool) -> None:
-    """Raise ``WrongAnswer`` unless ``data`` is a whole 200 answer of the right length and, if asked, the right bytes."""
+    """Raise ``WrongAnswer`` unless ``data`` is a whole 200 answer of the right length and, if asked, bytes."""
     if data[:9] not in (b"HTTP/1.1 ", b"HTTP/1.0 "):
-        raise WrongAnswer(f"not an HTTP answer: {data[:40]!r}" if data else "the connection was closed without an answer")
+        raise WrongAnswer(
+            f"not an HTTP answer: {data[:40]!r}" if data else "the connection was closed without an answer"
+        )
     if data[9:12] != b"200":
         raise WrongAnswer(f"status {data[9:12].decode('latin-1')}, not 200")
     head = data.find(b"\r\n\r\n")
@@ -134,7 +136,7 @@ def closes(data: bytes, job: Job) -> bool:
 
 
 def run_one_by_one(job: Job, latencies: list[int]) -> int:
-    """Ask with one connection at a time, blocking; append each latency in ns and return how many connections it took."""
+    """Ask with one connection at a time, blocking; append latencies in ns, return how many connections it took."""
     request, address = format_request(job), (job.host, job.port)
     limit = job.count or sys.maxsize
     keep, length = job.keep_alive, job.length
@@ -228,7 +230,7 @@ class Crowd:
 
 
 def run_crowd(job: Job, latencies: list[int]) -> int:
-    """Ask over ``job.concurrency`` connections at once; append each latency in ns, return how many connections it took."""
+    """Ask over ``job.concurrency`` connections at once; append latencies in ns, return how many it took."""
     crowd = Crowd(job, latencies)
     limit = job.count or sys.maxsize
     end = perf_counter_ns() + int(job.seconds * 1e9)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 
 def parse_cpu_model(text: str) -> str:
@@ -34,12 +34,12 @@ def describe_machine() -> dict[str, object]:
         "usable_cores": sorted(os.sched_getaffinity(0)),
         "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "date": datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds"),
+        "date": datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
         "load_average": list(os.getloadavg()),
         "command": ["python", "-m", "bench", *sys.argv[1:]],
     }
 
 
 def choose_cores(usable: list[int]) -> tuple[int | None, int | None]:
-    """Return (core for the load, core for the server); ``(None, None)`` when there is only one and none is to be pinned."""
+    """Return (core for the load, core for the server); ``(None, None)`` when there is only one."""
     return (usable[0], usable[-1]) if len(usable) > 1 else (None, None)

@@ -30,7 +30,7 @@ class Process:
 
 
 def parse_stat(text: str) -> Process:
-    """Parse /proc/PID/stat (proc(5)); the command's name may hold blanks and brackets. Raise ``ValueError`` if malformed."""
+    """Parse /proc/PID/stat (proc(5)); a name may hold blanks and brackets. Raise ``ValueError`` if malformed."""
     before, bracket, after = text.rpartition(")")
     words = after.split()
     if not bracket or len(words) < 15:
@@ -85,7 +85,7 @@ def sum_cpu(processes: list[Process]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """CPU seconds used so far: by a family, by ourselves and our helpers, by everything seen; and stolen by the host."""
+    """CPU seconds used so far: by a family, by ourselves and our tools, by all that is seen; and stolen by the host."""
 
     family: float
     ours: float

@@ -18,8 +18,8 @@ FORMAT = 1
 class Sample:
     """One contender in one round of one scenario.
 
-    ``cpu``: CPU seconds of the server's process family; ``load_cpu``: of the load tool and the harness; ``other_cpu``: of
-    every other process; ``stolen``: taken by the host. ``latencies``: a histogram in microseconds.
+    ``cpu``: CPU seconds of the server's process family; ``load_cpu``: of the load tool and the harness; ``other_cpu``:
+    of every other process; ``stolen``: taken by the host. ``latencies``: a histogram in microseconds.
     ``discarded``: why the sample does not count, ``""`` when it does.
     """
 
@@ -40,7 +40,7 @@ class Sample:
 
 @dataclass(slots=True)
 class Contender:
-    """What was compared. ``failed``: why it has no figures, ``""`` when it has. ``memory``: PSS of a worker in bytes."""
+    """What was compared. ``failed``: why it has no figures, ``""`` when it has. ``memory``: PSS of workers, bytes."""
 
     name: str
     label: str

@@ -99,7 +99,7 @@ class Server:
         self.recipe = recipe
         self.port = find_free_port()
         self.command = recipe.command(self.port)
-        self.log = tempfile.TemporaryFile()
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop()
         self.process = start_process(self.command, core, self.log.fileno())
 
     @property
@@ -114,7 +114,7 @@ class Server:
         return " | ".join(line.strip() for line in text.strip().splitlines()[-lines:]) or "it printed nothing"
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> Answer:
-        """Return the server's first answer; raise ``ServerFailed`` when it ends or does not answer within ``seconds``."""
+        """Return the server's first answer; raise ``ServerFailed`` when it ends or does not answer in time."""
         deadline = time.monotonic() + seconds
         pidfd = os.pidfd_open(self.pid)
         watch = select.poll()
@@ -164,9 +164,7 @@ def start_process(command: Sequence[str], core: int | None, output: int) -> subp
     if core is not None:
         os.sched_setaffinity(0, {core})
     try:
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-        )
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
     finally:
         os.sched_setaffinity(0, before)
 

@@ -64,13 +64,11 @@ def median(values: Sequence[float]) -> float:
 
 def spread(values: Sequence[float]) -> Spread:
     """Return the median, the quartiles and the extremes; raise ``ValueError`` for none."""
-    return Spread(
-        median(values), quantile(values, 0.25), quantile(values, 0.75), min(values), max(values), len(values)
-    )
+    return Spread(median(values), quantile(values, 0.25), quantile(values, 0.75), min(values), max(values), len(values))
 
 
 def paired_ratios(values: Mapping[int, float], base: Mapping[int, float]) -> list[float]:
-    """Return value / base of each round that both have, in the order of rounds; rounds with a base of zero are left out.
+    """Return value / base of each round that both have, by round; those with a base of zero are left out.
 
     Pairing by round is what makes a ratio steadier than the two figures it comes from: what slows a whole round down
     slows both.
@@ -99,7 +97,7 @@ def round_to_digits(value: int, digits: int = DIGITS) -> int:
 
 
 def count_values(values: Iterable[int]) -> list[list[int]]:
-    """Return a histogram of whole numbers, each kept to ``DIGITS`` significant digits (an error below half a percent)."""
+    """Return a histogram of whole numbers, each kept to ``DIGITS`` significant digits (half a percent off at most)."""
     counts: dict[int, int] = {}
     for value in values:
         key = round_to_digits(value)

@@ -18,7 +18,7 @@ LINE = 15
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: its value with the least and greatest round; ``mark``: where 2008 would put it; ``note`` replaces a bar."""
+    """One bar: its value, least and greatest round; ``mark``: where 2008 would put it; ``note`` replaces a bar."""
 
     label: str
     value: float = 0.0
@@ -72,6 +72,11 @@ def line(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
     return f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" class="{style}"/>'
 
 
+def rectangle(x: float, y: float, width: float, height: float, style: str) -> str:
+    """Return one filled rectangle."""
+    return f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" class="{style}"/>'
+
+
 def frame(width: float, height: float, title: str, parts: Sequence[str], style: str) -> str:
     """Return the whole drawing; ``title`` is what a screen reader says."""
     body = "\n".join(parts)
@@ -113,7 +118,7 @@ def draw_bar(bar: Bar, axis: Axis, y: float, step: float, width: int, narrow: bo
         return parts
     end, low, high = axis.place(bar.value), axis.place(bar.low), axis.place(bar.high)
     parts += [
-        f'<rect x="{axis.start:g}" y="{up:g}" width="{max(end - axis.start, 1):g}" height="{height:g}" rx="2" class="{bar.style} fill"/>',
+        rectangle(axis.start, up, max(end - axis.start, 1), height, f"{bar.style} fill"),
         line(low, middle, high, middle, "whisker"),
         line(low, middle - 4, low, middle + 4, "whisker"),
         line(high, middle - 4, high, middle + 4, "whisker"),
@@ -127,7 +132,7 @@ def draw_bar(bar: Bar, axis: Axis, y: float, step: float, width: int, narrow: bo
 
 
 def spread_labels(wanted: Sequence[float], gap: float, top: float, bottom: float) -> list[float]:
-    """Return places near the wanted ones, in the same order, at least ``gap`` apart and within the bounds if they fit."""
+    """Return places near the wanted ones, in their order, at least ``gap`` apart and within the bounds if they fit."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     places = [0.0] * len(wanted)
     last = top - gap

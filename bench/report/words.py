@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from bench.historic import MODES_2008
 from bench.report.figures import show_ratio, significant
@@ -57,7 +58,7 @@ def find_steps(run: Run, scenario: Scenario, rows: Sequence[Row], rates_2008: Ma
     """Return the steps between neighbouring modes of the ladder that were measured."""
     present = [name for name in LADDER for row in rows if row.name == name and not row.failed]
     steps = []
-    for lower, upper in zip(present, present[1:], strict=False):
+    for lower, upper in pairwise(present):
         low, high = run.of(lower, scenario.name), run.of(upper, scenario.name)
         rate, cpu = pair(high, low, sample_rate), pair(low, high, sample_cpu)
         then = rates_2008[upper] / rates_2008[lower] if upper in rates_2008 and lower in rates_2008 else None
@@ -76,9 +77,10 @@ def tell_original(rates_2008: Mapping[str, float]) -> list[str]:
     order = sorted(rates_2008, key=lambda name: -rates_2008[name])
     base = rates_2008["cgi"]
     listed = [f"{then_name(name)} {rates_2008[name]:,.0f} ({rates_2008[name] / base:.1f} times cgi)" for name in order]
+    how = "asked for with ab, one request at a time, directly from Apache with mod_perl 2"
     return [
-        f"In July 2008 the same 1,164-byte page was asked for with ab, one request at a time, directly from Apache with "
-        f"mod_perl 2. Requests per second: {join(listed)}. A zygote was not measured: there was none."
+        f"In July 2008 the same 1,164-byte page was {how}.",
+        f"Requests per second: {join(listed)}. A zygote was not measured: there was none.",
     ]
 
 
@@ -142,16 +144,18 @@ def explain_step(step: Step) -> str:
         said = f"{step.upper} is slower than {step.lower}: {ratio} times the rate"
     if step.cpu_verdict == HOLDS:
         return (
-            f"{said}. It does use less CPU ({step.lower} uses {cpu} times as much), so the server does less work; at one "
-            f"request at a time the rate is mostly the time that waking each other and the load tool take, which hides it. "
+            f"{said}. It does use less CPU ({step.lower} uses {cpu} times as much), so the server does less work; the "
+            f"rate holds the time of waking each other and of the load tool as well, which hides it. "
             f"Look at the CPU, or ask with --concurrency 10 --keep-alive."
         )
     if step.cpu_verdict == REVERSED:
         return (
-            f"{said}, and it uses more CPU as well ({step.lower} uses {cpu} times as much): here the server really does "
-            f"more work for {step.upper}."
+            f"{said}, and it uses more CPU as well ({step.lower} uses {cpu} times as much): here the server really "
+            f"does more work for {step.upper}."
         )
-    return f"{said}, and CPU does not decide it ({cpu}): more rounds would (--rounds 15 --only {step.lower},{step.upper})."
+    return (
+        f"{said}, and CPU does not decide it ({cpu}): more rounds would (--rounds 15 --only {step.lower},{step.upper})."
+    )
 
 
 def tell_ratios(rows: Sequence[Row], historic: Mapping[str, float], steps: Sequence[Step], base: str) -> list[str]:
@@ -198,15 +202,15 @@ def tell_doubts(run: Run, rows: Sequence[Row]) -> list[str]:
     again = list(run.discarded())
     if again:
         doubts.append(
-            f"{len(again)} sample{'s were' if len(again) != 1 else ' was'} discarded and measured again, because the machine "
-            f"was disturbed (the first: {again[0].contender}, {again[0].discarded})."
+            f"{len(again)} sample{'s were' if len(again) != 1 else ' was'} discarded and measured again, because the "
+            f"machine was disturbed (the first: {again[0].contender}, {again[0].discarded})."
         )
     busy = [row for row in rows if row.load_share > LOAD_BOUND]
     if busy:
         listed = [f"{row.name} {100 * row.load_share:.0f} %" for row in busy]
         doubts.append(
-            f"The load tool was busy for much of the time ({join(listed)} of its core), so it bounds these rates; their CPU "
-            f"a request is not touched by that."
+            f"The load tool was busy for much of the time ({join(listed)} of its core), so it bounds these rates; "
+            f"their CPU a request is not touched by that."
         )
     if run.pinned[0] is None:
         doubts.append("There is only one core: load and server took turns on it, and the rates hold both.")

@@ -1,0 +1,69 @@
+"""The command line of the comparison: what was asked for, what is printed, and the exit status."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from bench import compare, floor
+from bench.outcome import show_run
+from bench.progress import TextProgress
+from bench.results import read_run
+
+INTERRUPTED = 130
+
+
+def run_report(arguments: argparse.Namespace) -> int:
+    """Draw a kept result again; return the exit status."""
+    path: Path = arguments.file
+    try:
+        run = read_run(path)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from error
+    show_run(run, path, TextProgress())
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of all subcommands."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="What each gateway costs; see bench/README.md."
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    modes = commands.add_parser("compare", help="the comparison of 2008 on the modes of conf/modes.toml (about 75 s)")
+    compare.add_arguments(modes)
+    modes.set_defaults(run=compare.run_compare)
+    least = commands.add_parser("floor", help="wsgi and handler against the least Python can cost (about 80 s)")
+    floor.add_arguments(least)
+    least.set_defaults(run=floor.run_floor)
+    again = commands.add_parser("report", help="draw a kept result again")
+    again.add_argument("file", type=Path, help="a file that compare or floor wrote")
+    again.set_defaults(run=run_report)
+    return parser
+
+
+def end_in_order(_signal: int, _frame: FrameType | None) -> None:
+    """Turn SIGTERM into an exit that stops every server on its way."""
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def main() -> int:
+    """Run the command line and return the exit status: 0 done, 1 something failed, 2 what was asked for is wrong."""
+    arguments = make_parser().parse_args()
+    signal.signal(signal.SIGTERM, end_in_order)
+    try:
+        status: int = arguments.run(arguments)
+    except ValueError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nbench: interrupted; every server was stopped, nothing was kept", file=sys.stderr)
+        return INTERRUPTED
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
