@@ -1,0 +1,85 @@
+"""The environment a script sees: the request's meta-variables and a short list of the server's own, nothing else.
+
+The same in every execution model, so that ``cgi``, ``zygote``, ``perlrun`` and ``registry`` differ in nothing a script
+can print. Values are native strings (each character one byte) until the last moment, so no locale plays a part (C15).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gateways.core.request import Request
+    from gateways.execution.sources import Script
+
+PASSED = ("PATH", "TZ", "LANG", "LANGUAGE", "LC_*", "LD_LIBRARY_PATH")
+"""The server's own variables that reach a script by default (C02); a ``*`` at the end stands for any ending."""
+
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+_LOADER_NAMES = (
+    "BASH_ENV BASHOPTS ENV GCONV_PATH GETCONF_DIR IFS LD_AUDIT LD_DEBUG LD_LIBRARY_PATH LD_PRELOAD LD_PROFILE "
+    "LOCPATH NLSPATH NODE_OPTIONS NODE_PATH PATH PERL5DB PERL5LIB PERL5OPT PERLLIB PYTHONBREAKPOINT PYTHONHASHSEED "
+    "PYTHONHOME PYTHONINSPECT PYTHONIOENCODING PYTHONPATH PYTHONSTARTUP PYTHONUSERBASE RUBYLIB RUBYOPT SHELLOPTS"
+)
+_LOADER = frozenset(_LOADER_NAMES.split())
+"""Names that choose which code a program loads: a front may send any variable, but not these (F02)."""
+
+
+def list_inherited(environment: dict[str, str], passed: tuple[str, ...]) -> dict[str, str]:
+    """Return those of ``environment`` that ``passed`` lists, and PATH with the running interpreter's folder first.
+
+    So ``#!/usr/bin/env python3`` finds the interpreter that runs the gateway.
+    """
+    chosen = {}
+    for name, value in environment.items():
+        for pattern in passed:
+            if name == pattern or (pattern.endswith("*") and name.startswith(pattern[:-1])):
+                chosen[name] = value
+                break
+    folder = os.path.dirname(sys.executable)
+    path = chosen.get("PATH", DEFAULT_PATH)
+    chosen["PATH"] = f"{folder}:{path}" if folder and path.split(":")[0] != folder else path
+    return chosen
+
+
+class EnvironmentPlan:
+    """Formats the environment of one run. ``passed``: names as in ``PASSED``. ``pass_authorization``: whether a script
+    gets the client's credentials; a server that checks them itself keeps them (RFC 3875 4.1.18)."""
+
+    __slots__ = ("_inherited", "pass_authorization")
+
+    def __init__(self, passed: tuple[str, ...] = PASSED, pass_authorization: bool = False) -> None:
+        inherited = list_inherited(dict(os.environ), passed)
+        self._inherited = {format_native(name): format_native(value) for name, value in inherited.items()}
+        self.pass_authorization = pass_authorization
+
+    def format_environment(self, request: Request, script: Script, length: int | None) -> dict[str, str]:
+        """Return a new environment of native strings. ``length``: bytes of body; ``None``: as the request says."""
+        variables = {**request.metavariables}
+        if not _LOADER.isdisjoint(variables):
+            for name in _LOADER.intersection(variables):
+                del variables[name]
+        variables.update(self._inherited)
+        variables["SCRIPT_FILENAME"] = format_native(script.path)
+        if script.split_here:
+            variables["SCRIPT_NAME"] = script.script_name
+            variables["PATH_INFO"] = script.path_info
+        if length is not None:
+            variables["CONTENT_LENGTH"] = str(length)
+        if "HTTP_AUTHORIZATION" in variables and not self.pass_authorization:
+            del variables["HTTP_AUTHORIZATION"]
+        variables.pop("HTTP_PROXY", None)
+        return variables
+
+
+def format_native(text: str) -> str:
+    """Return file-system text as a native string: one character for each byte (PEP 3333)."""
+    return text if text.isascii() else os.fsencode(text).decode("latin-1")
+
+
+def encode_environment(variables: dict[str, str]) -> dict[bytes, bytes]:
+    """Return an environment as the bytes that a process gets."""
+    return {name.encode("latin-1"): value.encode("latin-1") for name, value in variables.items()}

@@ -1,0 +1,145 @@
+"""Runs Python CGI scripts inside the serving process: the machinery under PerlRun and Registry.
+
+Which of them it runs it does not know: that is the recipe's. Nor does it know wires or processes.
+"""
+
+from __future__ import annotations
+
+import os
+
+from gateways.core.errors import ConfigurationError, ScriptError
+from gateways.execution.ending import FAILED, Ending, run_code, run_exits
+from gateways.execution.environment import PASSED, EnvironmentPlan, encode_environment
+from gateways.execution.recipes import CompileError, Program, Recipe
+from gateways.execution.reply import Reply
+from gateways.execution.restore import ProcessState, count_threads, join_threads
+from gateways.execution.scriptlog import ScriptLog
+from gateways.execution.spool import read_spooled
+from gateways.execution.stdio import DescriptorStdio, ObjectStdio
+from gateways.execution.watch import NOTES, install
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO
+
+    from gateways.core.interfaces import Exchange
+    from gateways.execution.sources import Script, ScriptFolder, SingleScript
+
+STDIO = {"object": ObjectStdio, "descriptor": DescriptorStdio}
+
+
+class ScriptModel:
+    """An ``ExecutionModel`` that runs scripts in the serving process.
+
+    ``source``: where scripts are found. ``recipe``: a row of ``recipes``. ``stdio``: ``"object"`` (fast) or
+    ``"descriptor"`` (child processes of a script can read the body). ``passed``: names of the server's own variables
+    that reach scripts. ``pass_authorization``: whether the client's credentials do.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: SingleScript | ScriptFolder,
+        recipe: Recipe,
+        stdio: str = "object",
+        passed: tuple[str, ...] = PASSED,
+        pass_authorization: bool = False,
+    ) -> None:
+        if stdio not in STDIO:
+            raise ConfigurationError(f"stdio {stdio!r} is unknown: it is one of {', '.join(STDIO)}")
+        self.name = name
+        self._source = source
+        self._recipe = recipe
+        self._stdio_kind = STDIO[stdio]
+        self._spools = stdio == "descriptor"
+        self._passed = passed
+        self._pass_authorization = pass_authorization
+        self._programs: dict[str, Program] = {}
+        self._environment: EnvironmentPlan
+        self._state: ProcessState
+        self._stdio: ObjectStdio
+
+    def load(self) -> None:
+        """Prepare this process: descriptors 0 and 1 become the scripts', and what scripts do to it is watched.
+
+        Whoever serves on descriptor 0 or 1 has moved it elsewhere before. Raise ``LoadError`` when there is no script.
+        """
+        for path in self._source.load():
+            try:
+                self._recipe.program(self._programs, path)
+            except ScriptError:
+                pass  # the first request says it, and the next one may find the script mended
+        install()
+        self._environment = EnvironmentPlan(self._passed, self._pass_authorization)
+        self._state = ProcessState()
+        self._stdio = self._stdio_kind()
+
+    def close(self) -> None:
+        """Forget the compiled scripts and what their globals hold."""
+        self._programs.clear()
+
+    def run(self, exchange: Exchange) -> None:
+        """Run the script that answers ``exchange``. Raise ``ScriptError`` when it does not."""
+        if count_threads():
+            raise ScriptError("this process has more than one thread: no script can have it to itself")
+        script = self._source.find(exchange.request)
+        log = ScriptLog(exchange.log, script.path)
+        try:
+            program = self._recipe.program(self._programs, script.path)
+        except CompileError as error:
+            log.write_exception(error.__cause__)
+            raise
+        length = exchange.request.content_length
+        if length is None or (self._spools and length):
+            body, length = read_spooled(exchange)
+            with body:
+                self._run_program(exchange, script, program, log, body, length)
+        else:
+            self._run_program(exchange, script, program, log, None, None)
+
+    def _run_program(
+        self,
+        exchange: Exchange,
+        script: Script,
+        program: Program,
+        log: ScriptLog,
+        body: IO[bytes] | None,
+        length: int | None,
+    ) -> None:
+        recipe, state, stdio = self._recipe, self._state, self._stdio
+        variables = encode_environment(self._environment.format_environment(exchange.request, script, length))
+        before = recipe.before()
+        reply = Reply(exchange, script.path)
+        module = recipe.namespace(program)
+        ending = FAILED
+        state.enter(variables, module, script.path, script.folder)
+        try:
+            stdio.enter(exchange, reply, log, body)
+            ending = run_code(program.code, module.__dict__, state, log)
+            if count_threads():
+                join_threads()
+            if NOTES.exits:
+                run_exits(log)
+            recipe.discard(module)
+            stdio.finish(reply)
+        finally:
+            if NOTES.forked:
+                os._exit(ending.status)
+            stdio.leave(fresh_descriptor=NOTES.children)
+            state.leave()
+        recipe.modules(before, script.folder)
+        log.finish()
+        if count_threads():
+            log.note("left a thread running: this process will be replaced")
+            exchange.recycle()
+        answer(reply, log, ending, script.path)
+
+
+def answer(reply: Reply, log: ScriptLog, ending: Ending, path: str) -> None:
+    """Send what is left of a run's reply. Raise ``ScriptError`` when there is none, or only half of one."""
+    if ending.raised:
+        reply.raise_failure()
+        raise ScriptError(f"{path}: ended by an exception")
+    if ending.status:
+        log.note(f"ended with exit status {ending.status}")
+    reply.finish()

@@ -1,0 +1,221 @@
+"""What a running script does to its process, noticed when it does it.
+
+One audit hook (it cannot be removed, so it is inert between runs) and a table of wrapped functions that have no audit
+event. So nothing that a script left alone is looked at after a run, let alone repaired. Knows no script and no request.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+class Notes:
+    """What the current run has done; ``begin`` forgets the last one's.
+
+    ``active``: a run is on. ``forked``: this process is a child that the script forked. ``moved``: the working
+    directory was changed. ``children``: a child process was made. ``variables``: names put into the C environment.
+    ``repairs``: what undoes each change, and its arguments. ``exits``: functions for the end of the run.
+    ``before_child``: called before a child process is made.
+    """
+
+    __slots__ = ("active", "before_child", "children", "exits", "forked", "moved", "repairs", "variables")
+
+    def __init__(self) -> None:
+        self.active = False
+        self.forked = False
+        self.moved = False
+        self.children = False
+        self.variables: set[bytes] = set()
+        self.repairs: dict[object, tuple[Callable[..., object], tuple[Any, ...]]] = {}
+        self.exits: list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]] = []
+        self.before_child: Callable[[], None] | None = None
+
+
+NOTES = Notes()
+"""The notes of this process: all that is noted is process-wide, and a process has one run at a time."""
+
+
+def _note_move(_args: tuple[Any, ...]) -> None:
+    NOTES.moved = True
+
+
+def _note_variable(args: tuple[Any, ...]) -> None:
+    NOTES.variables.add(os.fsencode(args[0]))
+
+
+def _note_child(_args: tuple[Any, ...] = ()) -> None:
+    NOTES.children = True
+    if NOTES.before_child is not None:
+        NOTES.before_child()
+
+
+def _refuse_exec(_args: tuple[Any, ...]) -> None:
+    """os.exec would put another program in the serving process's place; in a child of the script's it is right."""
+    if not NOTES.forked:
+        raise RuntimeError("os.exec would replace the serving process: this script needs the cgi or the zygote model")
+    _note_child()
+
+
+_EVENTS = {
+    "os.chdir": _note_move,
+    "os.putenv": _note_variable,
+    "os.unsetenv": _note_variable,
+    "os.exec": _refuse_exec,
+    "os.fork": _note_child,
+    "os.forkpty": _note_child,
+    "os.posix_spawn": _note_child,
+    "os.system": _note_child,
+    "subprocess.Popen": _note_child,
+}
+
+
+def _audit(event: str, args: tuple[Any, ...], _find: Callable[[str], Any] = _EVENTS.get) -> None:
+    action = _find(event)
+    if action is not None and NOTES.active:
+        action(args)
+
+
+def _mark_forked() -> None:
+    NOTES.forked = NOTES.active
+
+
+def _watch_signal(original: Callable[..., Any]) -> Callable[..., Any]:
+    def signal(signalnum: int, handler: Any) -> Any:
+        old = original(signalnum, handler)
+        if NOTES.active and old is not None:
+            NOTES.repairs.setdefault(("signal", signalnum), (original, (signalnum, old)))
+        return old
+
+    return signal
+
+
+def _watch_alarm(original: Callable[..., Any]) -> Callable[..., Any]:
+    def alarm(seconds: int) -> Any:
+        old = original(seconds)
+        if NOTES.active:
+            NOTES.repairs.setdefault(("timer", 0), (original, (old,)))
+        return old
+
+    return alarm
+
+
+def _watch_setitimer(original: Callable[..., Any]) -> Callable[..., Any]:
+    def setitimer(which: int, seconds: float, interval: float = 0.0) -> Any:
+        old = original(which, seconds, interval)
+        if NOTES.active:
+            NOTES.repairs.setdefault(("timer", which), (original, (which, *old)))
+        return old
+
+    return setitimer
+
+
+def _watch_mask(original: Callable[..., Any]) -> Callable[..., Any]:
+    def pthread_sigmask(how: int, mask: Any) -> Any:
+        old = original(how, mask)
+        if NOTES.active:
+            from signal import SIG_SETMASK
+
+            NOTES.repairs.setdefault("mask", (original, (SIG_SETMASK, old)))
+        return old
+
+    return pthread_sigmask
+
+
+def _watch_wakeup(original: Callable[..., Any]) -> Callable[..., Any]:
+    def set_wakeup_fd(fd: int, *, warn_on_full_buffer: bool = True) -> Any:
+        old = original(fd, warn_on_full_buffer=warn_on_full_buffer)
+        if NOTES.active:
+            NOTES.repairs.setdefault("wakeup", (original, (old,)))
+        return old
+
+    return set_wakeup_fd
+
+
+def _watch_locale(original: Callable[..., Any]) -> Callable[..., Any]:
+    def setlocale(category: int, locale: str | None = None) -> Any:
+        if NOTES.active and locale is not None and "locale" not in NOTES.repairs:
+            from _locale import LC_ALL
+
+            NOTES.repairs["locale"] = (original, (LC_ALL, original(LC_ALL)))
+        return original(category, locale)
+
+    return setlocale
+
+
+def _watch_spawn(original: Callable[..., Any]) -> Callable[..., Any]:
+    def fork_exec(*args: Any) -> Any:
+        if NOTES.active:
+            _note_child()
+        return original(*args)
+
+    return fork_exec
+
+
+def _watch_register(original: Callable[..., Any]) -> Callable[..., Any]:
+    def register(func: Callable[..., object], /, *args: Any, **kwargs: Any) -> Any:
+        if not NOTES.active or _belongs_to_worker(sys._getframe(1)):
+            return original(func, *args, **kwargs)
+        NOTES.exits.append((func, args, kwargs))
+        return func
+
+    return register
+
+
+def _watch_unregister(original: Callable[..., Any]) -> Callable[..., Any]:
+    def unregister(func: Callable[..., object], /) -> None:
+        NOTES.exits[:] = [entry for entry in NOTES.exits if entry[0] != func]
+        original(func)
+
+    return unregister
+
+
+def _belongs_to_worker(frame: Any) -> bool:
+    """True when an exit function is registered by a module being imported, which outlives the run.
+
+    ``weakref`` registers once for all finalizers of the process; ran at the end of a run, it would disable them.
+    """
+    name = frame.f_globals.get("__name__")
+    return bool(name == "weakref" or (frame.f_code.co_name == "<module>" and name != "__main__"))
+
+
+_WRAPPED = (
+    ("_signal", "signal", _watch_signal),
+    ("signal", "alarm", _watch_alarm),
+    ("signal", "setitimer", _watch_setitimer),
+    ("_signal", "pthread_sigmask", _watch_mask),
+    ("signal", "set_wakeup_fd", _watch_wakeup),
+    ("_locale", "setlocale", _watch_locale),
+    ("locale", "_setlocale", _watch_locale),
+    ("_posixsubprocess", "fork_exec", _watch_spawn),
+    ("atexit", "register", _watch_register),
+    ("atexit", "unregister", _watch_unregister),
+)
+"""(module, function, wrapper). Wrapped where the standard library itself looks them up, so that early importers are
+covered: ``signal.signal`` calls ``_signal.signal``, ``locale.setlocale`` calls ``locale._setlocale``."""
+
+_installed: list[str] = []
+
+
+def install() -> None:
+    """Begin to watch this process, once: called when a script model is loaded in a serving process."""
+    if _installed:
+        return
+    _installed.append("yes")
+    from importlib import import_module
+
+    for module_name, function, wrap in _WRAPPED:
+        module = import_module(module_name)
+        original = getattr(module, function, None)
+        if original is not None:
+            wrapper = wrap(original)
+            wrapper.__name__ = wrapper.__qualname__ = function
+            wrapper.__doc__ = original.__doc__
+            setattr(module, function, wrapper)
+    os.register_at_fork(after_in_child=_mark_forked)
+    sys.addaudithook(_audit)
