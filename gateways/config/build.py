@@ -36,21 +36,26 @@ _NOT_MORE = (
 """Rows (lower setting, its name, upper setting, its name): the first may not be more than the second."""
 
 
-def build_server(file: str, section: Section, pools: Sequence[PoolSettings], mistakes: Mistakes) -> ServerSettings:
+def build_server(
+    file: str, section: Section, pools: Sequence[tuple[PoolSettings, Section]], mistakes: Mistakes
+) -> ServerSettings:
     """Return the server's settings; note addresses that two pools claim, and folders that are not there."""
     owners: dict[str, str] = {}
-    for pool in pools:
-        for address in pool.listen:
+    for pool, place in pools:
+        for address in () if "listen" in place.bad else pool.listen:
             owner = owners.setdefault(address, pool.name)
             if owner != pool.name and not address.endswith(":0"):
-                mistakes.add(f'pools "{owner}" and "{pool.name}" both listen on {address}: give each its own address')
+                mistakes.add(
+                    f'pools "{owner}" and "{pool.name}" both listen on {address}: give each its own Listen',
+                    place.line_of("listen"),
+                )
     log = section.values["error_log"]
     if log and not os.path.isdir(os.path.dirname(log)):
         mistakes.add(
             f"{section.label('error_log', 'ErrorLog')} is in a folder that does not exist: {os.path.dirname(log)}",
             section.line_of("error_log"),
         )
-    return ServerSettings(file=file, pools=tuple(pools), **section.values)
+    return ServerSettings(file=file, pools=tuple(pool for pool, _ in pools), **section.values)
 
 
 def build_pool(name: str, section: Section, mounts: Sequence[MountSettings], mistakes: Mistakes) -> PoolSettings:

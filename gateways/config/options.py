@@ -82,7 +82,8 @@ def read_options(
     mount_entries = [Entry(_FROM_TARGET, target, spelled="TARGET"), *by_scope[Scope.MOUNT]]
     mount = take_section(Scope.MOUNT, mount_entries, folder, mistakes)
     mounts = [build_mount(mount, folder, mistakes)]
-    settings = build_server("", server, [build_pool(POOL_NAME, pool, mounts, mistakes)], mistakes)
+    built = build_pool(POOL_NAME, pool, mounts, mistakes)
+    settings = build_server("", server, [(built, pool)], mistakes)
     return (None if mistakes.found else settings), mistakes.found
 
 

@@ -111,7 +111,7 @@ class _Reader:
         built = [self.read_pool(name, pool) for name, pool in pools.items()]
         return build_server(self.path, section, built, self.mistakes)
 
-    def read_pool(self, name: str, table: dict[str, Any]) -> PoolSettings:
+    def read_pool(self, name: str, table: dict[str, Any]) -> tuple[PoolSettings, Section]:
         path = (POOL, name)
         line = self.line(path)
         if _POOL_NAME.fullmatch(name) is None:
@@ -119,7 +119,7 @@ class _Reader:
         rest = {key: value for key, value in table.items() if key != MOUNT}
         section = take_section(Scope.POOL, self.entries(rest, path), self.folder, self.mistakes, line)
         mounts = self.read_mounts(table.get(MOUNT), (*path, MOUNT), section)
-        return build_pool(name, section, mounts, self.mistakes)
+        return build_pool(name, section, mounts, self.mistakes), section
 
     def read_mounts(self, tables: object, path: KeyPath, pool: Section) -> list[MountSettings]:
         name = path[1]
