@@ -22,7 +22,7 @@ def show(value: object) -> str:
         return show(list(value.written))
     if isinstance(value, tuple):
         value = value[0] if len(value) == 1 else list(value)
-    if isinstance(value, float) and value == int(value):
+    if isinstance(value, float) and value.is_integer():
         value = int(value)
     return json.dumps(value, default=str)
 
