@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from bench import compare, floor
 from bench.outcome import show_run
 from bench.progress import TextProgress
 from bench.results import read_run
+from bench.servers import ServerFailed
 
 INTERRUPTED = 130
 
@@ -52,6 +54,9 @@ def end_in_order(_signal: int, _frame: FrameType | None) -> None:
 
 def main() -> int:
     """Run the command line and return the exit status: 0 done, 1 something failed, 2 what was asked for is wrong."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal may not have µ
     arguments = make_parser().parse_args()
     signal.signal(signal.SIGTERM, end_in_order)
     try:
@@ -59,6 +64,9 @@ def main() -> int:
     except ValueError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
+    except ServerFailed as error:
+        print(f"bench: the server did not start: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("\nbench: interrupted; every server was stopped, nothing was kept", file=sys.stderr)
         return INTERRUPTED

@@ -188,19 +188,14 @@ def run_compare(arguments: argparse.Namespace) -> int:
 def run_server(
     run: Run, modes: Sequence[Mode], options: Options, driver: Driver, right: Answer, progress: TextProgress
 ) -> None:
-    """Start the server of all modes, measure, stop it; when it does not start, every mode failed for that reason."""
+    """Start the server of all modes, measure, stop it, measure memory; raise ``ServerFailed`` if it cannot start."""
     recipe = Recipe(
         "modes", "gateways", lambda port: serve_command(port, "--config", str(options.config)), ready_path=modes[0].path
     )
     progress.say(
         f"seed {options.seed}; {options.rounds} rounds of {options.seconds:g} s for each of {len(modes)} modes"
     )
-    try:
-        server = start_server(recipe, run.pinned[1])
-    except ServerFailed as error:
-        for contender in run.contenders:
-            contender.failed = f"the server did not start: {error}"
-        return
+    server = start_server(recipe, run.pinned[1])
     try:
         for contender in run.contenders:
             contender.command = server.describe()

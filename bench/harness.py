@@ -211,4 +211,4 @@ def describe_step(number: int, rounds: int, name: str, samples: list[Sample], fa
     sample = samples[-1]
     again = f"  (measured {len(samples)} times: {samples[0].discarded})" if len(samples) > 1 else ""
     rate, cpu = sample.requests / sample.seconds, sample.cpu / sample.requests * 1e6
-    return f"{head}{rate:>9,.0f} requests/s {cpu:>9,.0f} us CPU a request{again}"
+    return f"{head}{rate:>9,.0f} requests/s {cpu:>9,.0f} µs CPU a request{again}"

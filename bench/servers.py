@@ -25,6 +25,7 @@ READY_SECONDS = 20.0
 STOP_SECONDS = 10.0
 ATTEMPT_SECONDS = 0.02
 ANSWER_SECONDS = 5.0
+LOG_BYTES = 8192
 HELLO = "apps/hello.py"
 
 
@@ -107,11 +108,12 @@ class Server:
         """The process that all others of the server descend from."""
         return self.process.pid
 
-    def last_words(self, lines: int = 3) -> str:
-        """Return the end of what the server printed, on one line."""
+    def last_words(self) -> str:
+        """Return the last line of what the server printed that speaks of an error, or else its very last line."""
         size = os.fstat(self.log.fileno()).st_size
-        text = os.pread(self.log.fileno(), 8192, max(0, size - 8192)).decode("utf-8", "replace")
-        return " | ".join(line.strip() for line in text.strip().splitlines()[-lines:]) or "it printed nothing"
+        text = os.pread(self.log.fileno(), LOG_BYTES, max(0, size - LOG_BYTES)).decode("utf-8", "replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it printed nothing"]
+        return next((line for line in reversed(lines) if "error" in line.lower()), lines[-1])
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> Answer:
         """Return the server's first answer; raise ``ServerFailed`` when it ends or does not answer in time."""

@@ -49,6 +49,13 @@ class Row:
         return self.contender.name
 
 
+def counted(run: Run, contender: str, scenario: Scenario) -> list[Sample]:
+    """Return the samples that figures are made of: without the disturbed ones, if enough others are left."""
+    samples = run.of(contender, scenario.name)
+    quiet = [sample for sample in samples if not judge_sample(sample)]
+    return quiet if len(quiet) >= FEW_ROUNDS else samples
+
+
 def sample_rate(sample: Sample) -> float:
     """Return requests a second."""
     return sample.requests / sample.seconds
@@ -72,10 +79,12 @@ def pair(samples: list[Sample], base: list[Sample], measure: Callable[[Sample], 
 
 def find_unrest(samples: list[Sample], rate: Spread, cpu: Spread) -> tuple[str, ...]:
     """Return why a contender's figures should be doubted, in words; empty when nothing speaks against them."""
-    reasons = []
-    for name, figure in (("rate", rate), ("CPU a request", cpu)):
-        if figure.relative > UNSTABLE:
-            reasons.append(f"the middle half of its rounds differs by {100 * figure.relative:.0f} % in {name}")
+    wide = [
+        f"{100 * figure.relative:.0f} % in {name}"
+        for name, figure in (("rate", rate), ("CPU a request", cpu))
+        if figure.relative > UNSTABLE
+    ]
+    reasons = [f"the middle half of its rounds differs by {' and '.join(wide)}"] if wide else []
     disturbed = [reason for reason in map(judge_sample, samples) if reason]
     if disturbed:
         reasons.append(f"{len(disturbed)} of {len(samples)} rounds were disturbed to the last try ({disturbed[0]})")
@@ -86,12 +95,12 @@ def find_unrest(samples: list[Sample], rate: Spread, cpu: Spread) -> tuple[str, 
 
 def summarise_contender(run: Run, contender: Contender, scenario: Scenario, base: str) -> Row:
     """Return one contender's row; a failed one has its reason and no figures."""
-    samples = run.of(contender.name, scenario.name)
+    samples = counted(run, contender.name, scenario)
     if contender.failed or not samples:
         return Row(contender, contender.failed or "not measured")
     rate, cpu = spread([sample_rate(s) for s in samples]), spread([sample_cpu(s) for s in samples])
     latencies = merge_histograms(sample.latencies for sample in samples)
-    reference = run.of(base, scenario.name)
+    reference = counted(run, base, scenario)
     return Row(
         contender,
         rounds=len(samples),

@@ -20,6 +20,7 @@ from bench.report.page import (
     paragraphs,
     section,
     small,
+    wide,
 )  # fmt: skip
 from bench.report.svg import Bar, draw_bars, draw_latencies
 from bench.report.table import Column, compare_columns
@@ -75,8 +76,8 @@ def html_table(columns: Sequence[Column], rows: Sequence[Row]) -> str:
             )
             continue
         cells = "".join(
-            f'<td data-label="{escape(column.heading)} {escape(column.unit)}">{escape(column.cell(row))}</td>'
-            for column in columns[1:]
+            f'<td data-label="{escape(column.heading)} {escape(column.unit)}"{wide(text)}>{escape(text)}</td>'
+            for column, text in ((column, column.cell(row)) for column in columns[1:])
         )
         lines.append(f"<tr>{name}{cells}</tr>")
     body = "\n".join(lines)

@@ -20,9 +20,9 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{value:.{max(places, 0)}f}"
 
 
-def show_rate(rate: float) -> str:
-    """Return requests a second."""
-    return significant(rate)
+def plain(value: float) -> str:
+    """Return a round number without decimals that say nothing: ``0.5``, ``1``, ``30``, ``10,000``."""
+    return f"{value:,.0f}" if value >= 1 else f"{value:.10f}".rstrip("0")
 
 
 def show_ratio(interval: Interval | None) -> str:

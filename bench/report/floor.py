@@ -12,10 +12,10 @@ from html import escape
 from bench.report import page
 from bench.report.figures import show_ratio, significant
 from bench.report.svg import draw_bars
-from bench.report.words import tell_doubts
+from bench.report.words import join, tell_doubts
 from bench.results import Run, Scenario
 from bench.stats import Interval
-from bench.summary import Row, pair, sample_cpu, summarise
+from bench.summary import UNSTABLE, Row, counted, pair, sample_cpu, summarise
 
 FLOOR = "floor"
 
@@ -30,7 +30,7 @@ class Goal:
 
     def describe(self) -> str:
         """Return the goal in words."""
-        return f"{self.name} at most {self.most:g} x {self.of}"
+        return f"{self.name} at most {self.most:g} times {self.of}"
 
 
 GOALS = (
@@ -56,13 +56,13 @@ def find_verdicts(run: Run) -> list[tuple[Scenario, Goal, Interval | None, str]]
     failed = {contender.name for contender in run.contenders if contender.failed}
     for scenario in run.scenarios:
         for goal in GOALS:
-            mine, other = run.of(goal.name, scenario.name), run.of(goal.of, scenario.name)
+            mine, other = counted(run, goal.name, scenario), counted(run, goal.of, scenario)
             ratio = None if {goal.name, goal.of} & failed else pair(mine, other, sample_cpu)
             verdicts.append((scenario, goal, ratio, judge_goal(goal, ratio)))
     return verdicts
 
 
-HEADINGS = ("server", "CPU us/request", "middle half", "x floor (95 %)", "requests/s", "p99 ms")
+HEADINGS = ("server", "CPU µs/request", "middle half", "times floor (95 %)", "requests/s", "p99 ms")
 
 
 def scenario_cells(run: Run, scenario: Scenario) -> list[tuple[Row, list[str]]]:
@@ -77,7 +77,7 @@ def row_cells(row: Row) -> list[str]:
     if row.cpu is None or row.rate is None:
         return [row.contender.label]
     return [
-        row.contender.label + (" *" if row.unstable else ""),
+        row.contender.label + (" *" if row.cpu.relative > UNSTABLE else ""),
         significant(row.cpu.median),
         f"{significant(row.cpu.low)} to {significant(row.cpu.high)}",
         "1" if row.name == FLOOR else show_ratio(row.cpu_ratio),
@@ -89,7 +89,7 @@ def row_cells(row: Row) -> list[str]:
 def verdict_lines(run: Run) -> list[str]:
     """Return the verdicts as lines of text."""
     return [
-        f"{verdict:<13} {goal.describe():<36} {scenario.name:<11} {show_ratio(ratio)}"
+        f"{verdict:<13} {goal.describe():<40} {scenario.name:<11} {show_ratio(ratio)}"
         for scenario, goal, ratio, verdict in find_verdicts(run)
     ]
 
@@ -102,17 +102,16 @@ def memory_line(run: Run) -> str:
 
 def doubts(run: Run) -> list[str]:
     """Return what speaks against the figures, each once."""
-    rows = [row for scenario in run.scenarios for row in summarise(run, scenario, FLOOR)]
-    unrest = [
-        f"{row.name} ({scenario.name}) is unstable: {'; '.join(row.unstable)}."
-        for scenario in run.scenarios
-        for row in summarise(run, scenario, FLOOR)
-        if row.unstable
-    ]
-    general = [
-        line for line in tell_doubts(run, rows) if "is unstable" not in line and "load tool was busy" not in line
-    ]
-    return [*unrest, *general]
+    unrest = []
+    for scenario in run.scenarios:
+        wide = [
+            f"{row.name} {100 * row.cpu.relative:.0f} %"
+            for row in summarise(run, scenario, FLOOR)
+            if row.cpu and row.cpu.relative > UNSTABLE
+        ]
+        if wide:
+            unrest.append(f"{scenario.name}: the middle half of the rounds differs in CPU by {join(wide)}.")
+    return [*unrest, *tell_doubts(run, [])]
 
 
 def format_text(run: Run) -> str:

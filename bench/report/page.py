@@ -15,6 +15,7 @@ from bench.results import Run
 from bench.summary import Row
 
 WIDE, NARROW = 720, 340
+LONG_CELL = 9
 
 
 def order_styles(names: Iterable[str]) -> dict[str, str]:
@@ -37,6 +38,11 @@ def cpu_bars(rows: Sequence[Row], styles: Mapping[str, str]) -> list[Bar]:
         else Bar(row.contender.label, note="failed")
         for row in rows
     ]
+
+
+def wide(cell: str) -> str:
+    """Return the class that gives a long cell a line of its own on narrow pages."""
+    return ' class="full"' if len(cell) > LONG_CELL else ""
 
 
 def paragraphs(sentences: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from bench.report.figures import significant
+from bench.report.figures import plain, significant
 
 LINE = 15
 """Pixels between the base lines of two texts."""
@@ -100,7 +100,7 @@ def draw_bars(bars: Sequence[Bar], unit: str, title: str, width: int, style: str
     parts = []
     for tick in axis.ticks():
         x = axis.place(tick)
-        parts += [line(x, top, x, bottom, "grid"), text(x, bottom + LINE, significant(tick), "tick", "middle")]
+        parts += [line(x, top, x, bottom, "grid"), text(x, bottom + LINE, plain(tick), "tick", "middle")]
     for number, bar in enumerate(bars):
         parts += draw_bar(bar, axis, top + step * number, step, width, narrow)
     parts.append(text((left + width - right) / 2, bottom + 2 * LINE + 3, unit, "axis", "middle"))
@@ -155,7 +155,7 @@ def draw_latencies(
     parts = []
     for tick in axis.ticks():
         y = axis.place(tick)
-        parts += [line(left, y, width - right, y, "grid"), text(left - 6, y + 4, significant(tick, 2), "tick", "end")]
+        parts += [line(left, y, width - right, y, "grid"), text(left - 6, y + 4, plain(tick), "tick", "end")]
     span = (width - right - left) / max(len(percents) - 1, 1)
     across = {percent: left + span * i for i, percent in enumerate(percents)}
     for i, percent in enumerate(percents):

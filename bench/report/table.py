@@ -35,10 +35,10 @@ def compare_columns(historic: Mapping[str, float], base: str) -> tuple[Column, .
         Column("rate", "requests/s", lambda row: optional(row.rate.median if row.rate else None)),
         Column("time", "ms", lambda row: optional(row.time)),
         Column("p99", "ms", lambda row: optional(row.percentiles.get(99))),
-        Column("CPU", "us/request", lambda row: optional(row.cpu.median if row.cpu else None)),
+        Column("CPU", "µs/request", lambda row: optional(row.cpu.median if row.cpu else None)),
         Column("memory", "MiB/worker", lambda row: optional(row.memory)),
-        Column(f"x {base}", "rate, 95 %", lambda row: show_ratio(row.rate_ratio) if row.name != base else "1"),
-        Column(f"x {base}", "in 2008", lambda row: optional(historic.get(row.name))),
+        Column(f"times {base}", "rate, 95 %", lambda row: show_ratio(row.rate_ratio) if row.name != base else "1"),
+        Column(f"times {base}", "in 2008", lambda row: optional(historic.get(row.name))),
     )
 
 

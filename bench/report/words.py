@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from bench.harness import judge_sample
 from bench.historic import MODES_2008
 from bench.report.figures import show_ratio, significant
 from bench.results import Run, Scenario
 from bench.stats import Interval
-from bench.summary import Row, pair, sample_cpu, sample_rate
+from bench.summary import Row, counted, pair, sample_cpu, sample_rate
 
 LADDER = ("cgi", "zygote", "perlrun", "registry", "wsgi", "handler")
 """From the slowest to the fastest, as the original and the work that each does let one expect."""
@@ -59,7 +60,7 @@ def find_steps(run: Run, scenario: Scenario, rows: Sequence[Row], rates_2008: Ma
     present = [name for name in LADDER for row in rows if row.name == name and not row.failed]
     steps = []
     for lower, upper in pairwise(present):
-        low, high = run.of(lower, scenario.name), run.of(upper, scenario.name)
+        low, high = counted(run, lower, scenario), counted(run, upper, scenario)
         rate, cpu = pair(high, low, sample_rate), pair(low, high, sample_cpu)
         then = rates_2008[upper] / rates_2008[lower] if upper in rates_2008 and lower in rates_2008 else None
         if rate is not None and cpu is not None:
@@ -103,11 +104,15 @@ def tell_run(rows: Sequence[Row], base: str) -> list[str]:
         least, most = costs[0], costs[-1]
         assert least.cpu is not None
         assert most.cpu is not None
+        apart = most.cpu.median / least.cpu.median
         sentences.append(
-            f"In CPU the distance is greater, because waking a process and the load tool's own time are left out: "
-            f"{least.name} uses {significant(least.cpu.median)} microseconds a request, {most.name} "
-            f"{significant(most.cpu.median)}, {significant(most.cpu.median / least.cpu.median)} times as much."
+            f"In the server's CPU, {least.name} uses {significant(least.cpu.median)} microseconds a request and "
+            f"{most.name} {significant(most.cpu.median)}, {significant(apart)} times as much."
         )
+        if good[0].rate and good[-1].rate and apart > good[0].rate.median / good[-1].rate.median:
+            sentences.append(
+                "That is further apart than the rates are: a rate also holds the waking of processes and the load tool."
+            )
     sentences += [f"{row.name} failed and has no figures: {row.failed}." for row in failed]
     return sentences
 
@@ -174,11 +179,11 @@ def tell_ratios(rows: Sequence[Row], historic: Mapping[str, float], steps: Seque
         sentences.append(f"The ratio to {base} agrees with 2008, within a factor of {AGREES}, for {join(near)}.")
     if far:
         listed = [f"{name} ({significant(now)} times {base} now, {significant(then)} then)" for name, now, then in far]
-        sentences.append(f"It does not for {join(listed)}.")
+        sentences.append(f"The ratio to {base} does not agree with 2008 for {join(listed)}.")
     if far and base == "cgi" and all(now > then for _, now, then in far):
         sentences.append(
-            "They lie further from cgi than then: what a new interpreter costs for every request has grown, against "
-            "what a loaded one costs, since Perl was what started."
+            "They lie further from cgi than they did: here, starting an interpreter for every request costs more of "
+            "a loaded one's requests than starting Perl did."
         )
     between = [step for step in steps if step.then is not None and step.lower != base]
     if between:
@@ -199,6 +204,12 @@ def agree(now: float, then: float) -> bool:
 def tell_doubts(run: Run, rows: Sequence[Row]) -> list[str]:
     """Return what speaks against trusting this run: unstable figures, disturbed rounds, a busy load tool."""
     doubts = [f"{row.name} is unstable: {join(row.unstable)}." for row in rows if row.unstable]
+    left_out = sum(1 for sample in run.samples if not sample.discarded and judge_sample(sample))
+    if left_out:
+        doubts.append(
+            f"{left_out} sample{'s were' if left_out != 1 else ' was'} disturbed to the last try, and left out where "
+            f"enough others are there."
+        )
     again = list(run.discarded())
     if again:
         doubts.append(
