@@ -66,7 +66,8 @@ BAD: list[tuple[str, str | bytes, int, str]] = [
     ("mount-not-in-array", "[pool.a]\n[pool.a.Mount]\nPath = '/'\n", 2, 'pool "a" serves nothing'),
     ("table", f"[server]\n[pool.a]\n{MOUNT}", 1, 'there is no table "server"; a pool is written [pool.NAME]'),
     ("table-near", f"[pol.b]\n[pool.a]\n{MOUNT}", 1, 'there is no table "pol"; did you mean pool?'),
-    ("pool-name", f"[pool.a]\n{MOUNT}[pool.'b c']\nListen='1'\n[[pool.'b c'.Mount]]\nTarget='app.py'\n", 4, "cannot name a pool"),
+    ("pool-name", f"[pool.a]\n{MOUNT}[pool.'b c']\nListen='1'\n[[pool.'b c'.Mount]]\nTarget='app.py'\n", 4,
+     "cannot name a pool"),
     # Names.
     ("unknown", pool("StartServer = 5"), 3, 'there is no directive "StartServer"; did you mean StartServers?'),
     ("case", pool("startservers = 5"), 3, 'there is no directive "startservers"; did you mean StartServers?'),
