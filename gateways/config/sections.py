@@ -132,5 +132,5 @@ def _describe_misplaced(directive: Directive, name: str, scope: Scope) -> str:
 def suggest(name: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean X?"`` for the nearest known name, whatever its case, or ``""``."""
     names = {word.lower(): word for word in known}
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.7)
     return f"; did you mean {names[near[0]]}?" if near else ""
