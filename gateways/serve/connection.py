@@ -167,6 +167,7 @@ class Connection:
             raise ConnectionLost(f"the peer has gone: {error}") from error
         self.received += len(data)
         if data and self.too_slow(monotonic()):
+            self.last = True
             raise ConnectionLost(f"the peer sends its request body slower than {self.times.body_rate} bytes a second")
         self.wire.receive(data)
 
@@ -188,7 +189,9 @@ class Connection:
         poll = select.poll()
         poll.register(self.fd, event)
         if not poll.poll(seconds * 1000 if seconds else None):
-            self.broken = True
+            # A peer that only sends too slowly can still be told so.
+            self.broken = event == select.POLLOUT
+            self.last = True
             raise ConnectionLost(f"the peer {what} for {seconds:g} seconds")
 
     def reset(self) -> None:

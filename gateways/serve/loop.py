@@ -80,6 +80,7 @@ class ConnectionLoop:
         self.max_requests = max_requests
         self.served = 0
         self.stop_kind = ""
+        self._recycling = False
         self.connections: dict[int, Connection] = {}
         self.wakeups: dict[int, Callable[[], None]] = {}
         self._epoll = select.epoll()
@@ -124,9 +125,11 @@ class ConnectionLoop:
     def stop(self, kind: str) -> None:
         """Stop accepting, and end when the connections are done with; ``kind`` as in ``stop_kind``."""
         if self.stop_kind != "stop":
+            # A worker that leaves by itself is replaced, and the new one looks at the listeners; for one that is told
+            # to leave nobody comes, and the wake-up for a waiting connection may have come to it alone.
+            self._leave_listeners(accept=not self.is_spent)
             self.stop_kind = kind
             self.slot.closing()
-            self._leave_listeners()
         if kind == "stop":
             for connection in list(self.connections.values()):
                 if connection.phase == IDLE or (connection.phase == HEAD and not connection.wire.has_partial_request):
@@ -135,13 +138,18 @@ class ConnectionLoop:
                     if connection.fd in self.connections:
                         self._close(connection)
 
-    def _leave_listeners(self) -> None:
+    @property
+    def is_spent(self) -> bool:
+        """True when this process has served as many requests as it may, or was asked to be recycled."""
+        return self._recycling or 0 < self.max_requests <= self.served
+
+    def _leave_listeners(self, accept: bool) -> None:
         listeners = list(self.listeners.values())
         self.listeners = {}
         for listener in listeners:
             self._epoll.unregister(listener.fd)
-            # The wake-up for a waiting connection may have come to this process and to no other.
-            self._accept(listener)
+            if accept:
+                self._accept(listener)
 
     # One connection.
 
@@ -330,7 +338,9 @@ class ConnectionLoop:
         keep = reusable and not connection.broken
         if not keep:
             self._end(connection)
-        if self.served == self.max_requests or exchange.recycling:
+        if exchange.recycling:
+            self._recycling = True
+        if (self.served == self.max_requests or exchange.recycling) and not self.stop_kind:
             self.stop("retire")
         elif not self.stop_kind:
             slot.idle()
