@@ -51,8 +51,8 @@ WRONG = [
      "gateways: the following arguments are required: --config (gateways check --help explains the options)"),
     (["check", "--config", "none.toml"], "none.toml: the configuration cannot be read: No such file or directory"),
     (["cgi"], "gateways: cgi needs one target and nothing but --model beside it: gateways cgi TARGET [--model MODEL]"),
-    (["cgi", "a.py", "b.py"], "gateways: cgi needs one target and nothing but --model beside it: "
-     "gateways cgi TARGET [--model MODEL]"),
+    (["cgi", "a.py", "b.py"],
+     "gateways: cgi needs one target and nothing but --model beside it: gateways cgi TARGET [--model MODEL]"),
 ]  # fmt: skip
 
 
