@@ -76,7 +76,7 @@ LADDER: tuple[tuple[str, str, str, str], ...] = (
     (
         "perlrun", "...xxxx",
         "The worker itself runs the script, in a namespace that is made and thrown away.",
-        "Imported modules are kept; the script is compiled every time.",
+        "Library modules stay imported; the script is compiled every time.",
     ),
     (
         "registry", "....xxx",
