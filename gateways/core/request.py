@@ -8,6 +8,8 @@ All text is "native strings" in the sense of PEP 3333: each character is one byt
 
 from __future__ import annotations
 
+import re
+
 from gateways.core.errors import RemoteProtocolError
 from gateways.core.metavariables import (
     FORWARDED,
@@ -15,6 +17,7 @@ from gateways.core.metavariables import (
     VARIABLE_NAMES,
     format_field_name,
 )
+from gateways.core.percent import decode_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from gateways.core.mounts import Mount
 
 SERVER_SOFTWARE = "gateways"
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SECURE = frozenset({"https", "on", "ssl", "1", "true", "wss"})
 
 
@@ -245,28 +249,52 @@ class FieldRequest(Request):
 class VariableRequest(Request):
     """A request head that came as meta-variables (FastCGI, SCGI, uwsgi, CGI).
 
-    ``variables`` is what the wire carried, already free of names that a wire must drop. SCRIPT_NAME and PATH_INFO are
-    taken as the front gave them; a mount moves its prefix from ``path`` to ``script_name``.
+    ``variables`` is what the wire carried, already free of names that a wire must drop. A mount moves its prefix from
+    ``path`` to ``script_name``; with ``whole_path``, a front that does not split the path is recognised (see
+    ``split_path``). Raise ``RemoteProtocolError`` (400) for a method that is no token and for a PATH_INFO that neither
+    is empty nor begins with ``/`` (RFC 3875 4.1.5, 4.1.12).
+
+    Whom to believe: what the front itself says (REMOTE_ADDR, REMOTE_USER, HTTPS ...) is believed, because only a front
+    may reach the listener of such a wire. ``HTTP_X_FORWARDED_FOR`` and its kin are fields that the front relays from
+    its own peer, so they count only when that peer, REMOTE_ADDR, is a trusted proxy.
     """
 
     __slots__ = ("outer_script_name", "variables")
 
-    def __init__(self, endpoint: Endpoint, peer: object, variables: dict[str, str], content_length: int | None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        peer: object,
+        variables: dict[str, str],
+        content_length: int | None,
+        whole_path: bool = False,
+    ) -> None:
         self.endpoint = endpoint
         self.peer = peer
         self.variables = variables
-        self.method = variables.get("REQUEST_METHOD", "GET")
-        self.path = variables.get("PATH_INFO", "")
+        self.method = method = variables.get("REQUEST_METHOD", "GET")
+        if not (method.isalpha() and method.isascii()) and _TOKEN.fullmatch(method) is None:
+            raise RemoteProtocolError(f"REQUEST_METHOD {method[:40]!r} is not a token", 400, "RFC 3875 4.1.12")
+        path = variables.get("PATH_INFO")
+        script_name = variables.get("SCRIPT_NAME", "")
+        if path is None:
+            script_name, path = split_path(variables) if whole_path else (script_name, "")
+        if path and path[0] != "/":
+            raise RemoteProtocolError(f"PATH_INFO {path[:40]!r} does not begin with a slash", 400, "RFC 3875 4.1.5")
+        self.path = self.path_info = path
         self.query = variables.get("QUERY_STRING", "")
-        self.outer_script_name = variables.get("SCRIPT_NAME", "").rstrip("/")
-        self.script_name = self.outer_script_name
-        self.path_info = self.path
-        self.target = variables.get("REQUEST_URI", "") or self.script_name + self.path
+        self.outer_script_name = self.script_name = script_name.rstrip("/")
+        self.target = variables.get("REQUEST_URI", "") or self.script_name + path
         self.protocol = variables.get("SERVER_PROTOCOL", "HTTP/1.0")
         self.content_length = content_length
         self.mount = None
         self._fields = None
         self._metavariables = None
+
+    @property
+    def remote_address(self) -> str:
+        """The client's address, as the front says; ``""`` when it does not."""
+        return self.variables.get("REMOTE_ADDR", "")
 
     def build_fields(self) -> Fields:
         """Return the fields that the HTTP_ variables stand for."""
@@ -284,9 +312,35 @@ class VariableRequest(Request):
         variables["REQUEST_URI"] = self.target
         variables["GATEWAY_INTERFACE"] = "CGI/1.1"
         variables.pop("HTTP_PROXY", None)
+        if not FORWARDED_VARIABLES.isdisjoint(variables):
+            address = variables["REMOTE_ADDR"]
+            apply_forwarded(variables, bool(address) and self.endpoint.trusts(address))
         if self.mount is not None:
             variables.update(self.mount.variables)
         return variables
+
+
+def split_path(variables: dict[str, str]) -> tuple[str, str]:
+    """Return (SCRIPT_NAME, PATH_INFO) for a front that sent no PATH_INFO at all.
+
+    Most fronts that leave it out do not split: SCRIPT_NAME is the whole path (nginx with its own ``fastcgi_params``,
+    HAProxy, Apache's ProxyPass), or is left out too (nginx with ``scgi_params``). Two leave out an *empty* PATH_INFO,
+    as RFC 3875 4.1.5 allows: lighttpd, and Apache where it maps the script to a file. Apache's two cases differ in
+    SCRIPT_FILENAME, which under ProxyPass ends as SCRIPT_NAME does; it is compared and never cut.
+    """
+    script_name = variables.get("SCRIPT_NAME", "")
+    software = variables.get("SERVER_SOFTWARE", "")
+    if not script_name:
+        path = variables.get("DOCUMENT_URI", "") or decode_path(variables.get("REQUEST_URI", "").partition("?")[0])
+        return "", path if path.startswith("/") else ""
+    if software.startswith("lighttpd"):
+        return script_name, ""
+    if software.startswith("Apache"):
+        target = variables.get("SCRIPT_FILENAME", "").removeprefix("proxy:fcgi://")
+        below = target[target.find("/") :]
+        if not (below and script_name.endswith(below)):
+            return script_name, ""
+    return "", script_name
 
 
 def apply_forwarded(variables: dict[str, str], trusted: bool) -> None:

@@ -76,7 +76,7 @@ def format_status(code: int) -> str:
 def _is_status(status: str) -> bool:
     """True for three digits, a space, and a reason without control characters (RFC 9112 4)."""
     digits = status[:3]
-    if not (digits.isascii() and digits.isdigit() and "100" <= digits and status[3:4] == " "):
+    if not (digits.isascii() and digits.isdigit() and digits >= "100" and status[3:4] == " "):
         return False
     return _CONTROLS.isdisjoint(status) and max(status) <= "\xff"
 
@@ -171,3 +171,25 @@ def format_document_head(status: str, fields: FieldList, length: int | None) -> 
         length = own_length
     size = "" if length is None else f"Content-Length: {length}\r\n"
     return encode_head(f"Status: {status}\r\n{lines}{size}\r\n")
+
+
+def format_document(status: str, fields: FieldList, body: bytes, method: str) -> tuple[bytes, bytes]:
+    """Return (head, body) of a whole response to ``method`` in CGI form; the body is empty where none may be sent.
+
+    Content-Length is stated where it may be (RFC 9110 8.6). Raise ``LocalProtocolError`` as ``format_fields`` does, and
+    when a stated length is not the body's.
+    """
+    code = STATUS_CODES[status]
+    lines, length, _, _ = format_fields(fields)
+    if has_body(method, code):
+        if length is not None and length != len(body):
+            raise LocalProtocolError("the body is not as long as its Content-Length", section="RFC 9110 8.6")
+        length = len(body)
+    else:
+        if code == 204 or code < 200:
+            length = None
+        elif length is None and code != 304:
+            length = len(body) or None
+        body = b""
+    size = "" if length is None else f"Content-Length: {length}\r\n"
+    return encode_head(f"Status: {status}\r\n{lines}{size}\r\n"), body
