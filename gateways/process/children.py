@@ -119,7 +119,7 @@ def reap_children() -> Iterator[Death]:
 
 
 class Verdict(NamedTuple):
-    """What a death means: ``loud``: an error in the log; ``failed``: the next start waits; ``boot``: it never was ready."""
+    """What a death means. ``loud``: an error in the log; ``failed``: the next start waits; ``boot``: never ready."""
 
     loud: bool
     failed: bool

@@ -98,6 +98,6 @@ class PoolLimits:
 
     def plan_max_requests(self, chance: float) -> int:
         """Return one worker's request limit, 0 for none; ``chance`` is a random number from 0 up to but not 1."""
-        return self.max_requests_per_child - int(
-            chance * (int(self.max_requests_per_child * self.max_requests_jitter) + 1)
-        )
+        most = self.max_requests_per_child
+        spread = min(int(most * self.max_requests_jitter), most - 1) if most else 0
+        return most - int(chance * (spread + 1))

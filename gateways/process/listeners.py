@@ -109,6 +109,8 @@ def open_listener(
         listener = _bind_path(address, mode) if address.path else _bind_port(address)
     except OSError as error:
         raise ConfigurationError(f"cannot listen on {address}: {_explain(error, address)}") from error
+    except UnicodeError as error:
+        raise ConfigurationError(f"cannot listen on {address}: this is no host name") from error
     if defer_accept and not address.path:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, defer_accept)
     try:

@@ -66,6 +66,7 @@ class Supervisor:
         self._status = STOPPED
         self._spawn_rate = 1
         self._next_tick = 0.0
+        self._owed = 0
         self._ceiling_told = False
         self._reload_wanted = False
         self._reload_at = 0.0
@@ -106,10 +107,10 @@ class Supervisor:
             roster.kill_overdue(now)
             if self._stop is Stop.NO:
                 self._maintain(died, now)
-            elif not roster:
+            if self._stop is not Stop.NO and not roster:
                 self._log.info("supervisor %d: stopped", os.getpid())
                 return self._status
-            elif now > self._killed_at + LAST_WAIT:
+            if now > self._killed_at + LAST_WAIT:
                 self._log.error("supervisor %d: cannot be killed: %s", os.getpid(), [child.pid for child in roster])
                 return FAILED
             self._signals.wait(self._plan_sleep(monotonic()), roster.news)
@@ -177,9 +178,12 @@ class Supervisor:
             child.retire(now)
 
     def _replace(self, died: int, now: float) -> None:
-        if died:
+        """Replace at once who has died; what the back-off forbids now stays owed."""
+        self._owed += died
+        if self._owed:
             idle, busy = self._roster.count(self._current)
-            self._roster.spawn(self._current, plan_replacements(died, idle, busy, self._current.pool.limits), now)
+            wanted = plan_replacements(self._owed, idle, busy, self._current.pool.limits)
+            self._owed = wanted - self._roster.spawn(self._current, wanted, now)
 
     def _keep_spares(self, now: float) -> None:
         limits = self._current.pool.limits
