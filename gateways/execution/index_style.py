@@ -60,6 +60,7 @@ a:hover { text-decoration-thickness: .12em; }
   display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; list-style: none; margin: 0; padding: 0; font-size: .92rem;
 }
 .pages a { display: inline-block; padding: .2rem 0; overflow-wrap: anywhere; }
+label { display: block; margin-bottom: .6rem; }
 textarea {
   display: block; width: 100%; min-height: 5rem; padding: .7rem .8rem; font: inherit; color: inherit;
   background: var(--card); border: 1px solid var(--kept); border-radius: .4rem; resize: vertical;
@@ -73,7 +74,7 @@ button:hover { background: var(--done); color: var(--done-ink); border-color: va
 table { border-collapse: collapse; width: 100%; max-width: 46rem; }
 th, td { text-align: left; vertical-align: top; padding: .45rem 1rem .45rem 0; border-bottom: 1px solid var(--line); }
 th { font-weight: 400; color: var(--soft); }
-td { font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+td { font-variant-numeric: tabular-nums; overflow-wrap: break-word; }
 td.name { color: var(--soft); font-size: .92rem; }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line); color: var(--soft); font-size: .9rem; }
