@@ -12,10 +12,12 @@ from gateways.execution.watch import NOTES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, TracebackType
-    from typing import Any
+    from typing import Any, Protocol
 
-    from gateways.execution.restore import ProcessState
-    from gateways.execution.scriptlog import ScriptLog
+    class ExceptionLog(Protocol):
+        """Where an exception that the script did not show itself is written."""
+
+        def write_exception(self, error: BaseException) -> None: ...
 
 
 class Ending:
@@ -33,14 +35,15 @@ FINE = Ending(0)
 FAILED = Ending(1, raised=True)
 
 
-def run_code(code: CodeType, namespace: dict[str, Any], state: ProcessState, log: ScriptLog) -> Ending:
+def run_code(code: CodeType, namespace: dict[str, Any], log: ExceptionLog) -> Ending:
     """Run a script's code as ``__main__`` and return how it ended."""
+    hook = sys.excepthook
     try:
         exec(code, namespace)
     except SystemExit as error:
         return parse_exit(error.code)
     except BaseException as error:  # noqa: BLE001 - the edge around the application: whatever it raised ends here
-        return show_exception(error, code.co_filename, state, log)
+        return show_exception(error, code.co_filename, hook, log)
     return FINE
 
 
@@ -57,9 +60,12 @@ def parse_exit(code: Any) -> Ending:
     return Ending(1)
 
 
-def show_exception(error: BaseException, script: str, state: ProcessState, log: ScriptLog) -> Ending:
-    """Show an exception the way the script arranged (``sys.excepthook``, ``sys.stderr``) and in the log."""
-    arranged = state.hook_replaced or state.errors_replaced
+def show_exception(error: BaseException, script: str, hook: object, log: ExceptionLog) -> Ending:
+    """Show an exception the way the script arranged (``sys.excepthook``, ``sys.stderr``) and in the log.
+
+    ``hook``: what ``sys.excepthook`` was before the script ran; cgitb and others replace it.
+    """
+    arranged = sys.excepthook is not hook or sys.stderr is not sys.__stderr__
     traceback = skip_frames(error.__traceback__, script)
     error.__traceback__ = traceback
     try:
@@ -81,7 +87,7 @@ def skip_frames(traceback: TracebackType | None, script: str) -> TracebackType |
     return first or traceback
 
 
-def run_exits(log: ScriptLog) -> None:
+def run_exits(log: ExceptionLog) -> None:
     """Call what the run gave to ``atexit.register``, last in first out; a fault is logged and the next one called."""
     while NOTES.exits:
         function, args, kwargs = NOTES.exits.pop()

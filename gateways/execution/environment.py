@@ -56,8 +56,13 @@ class EnvironmentPlan:
         self._inherited = {format_native(name): format_native(value) for name, value in inherited.items()}
         self.pass_authorization = pass_authorization
 
-    def format_environment(self, request: Request, script: Script, length: int | None) -> dict[str, str]:
-        """Return a new environment of native strings. ``length``: bytes of body; ``None``: as the request says."""
+    def encode_environment(self, request: Request, script: Script, length: int) -> dict[bytes, bytes]:
+        """Return a new environment as the bytes that a process gets. ``length``: bytes of body, 0 for none."""
+        variables = self.format_environment(request, script, length)
+        return {name.encode("latin-1"): value.encode("latin-1") for name, value in variables.items()}
+
+    def format_environment(self, request: Request, script: Script, length: int) -> dict[str, str]:
+        """Return a new environment of native strings."""
         variables = {**request.metavariables}
         if not _LOADER.isdisjoint(variables):
             for name in _LOADER.intersection(variables):
@@ -67,7 +72,7 @@ class EnvironmentPlan:
         if script.split_here:
             variables["SCRIPT_NAME"] = script.script_name
             variables["PATH_INFO"] = script.path_info
-        if length is not None:
+        if length:
             variables["CONTENT_LENGTH"] = str(length)
         if "HTTP_AUTHORIZATION" in variables and not self.pass_authorization:
             del variables["HTTP_AUTHORIZATION"]
@@ -78,8 +83,3 @@ class EnvironmentPlan:
 def format_native(text: str) -> str:
     """Return file-system text as a native string: one character for each byte (PEP 3333)."""
     return text if text.isascii() else os.fsencode(text).decode("latin-1")
-
-
-def encode_environment(variables: dict[str, str]) -> dict[bytes, bytes]:
-    """Return an environment as the bytes that a process gets."""
-    return {name.encode("latin-1"): value.encode("latin-1") for name, value in variables.items()}

@@ -41,7 +41,15 @@ class Program:
 
 
 class CompileError(ScriptError):
-    """A script is not valid Python; ``__cause__`` is what the compiler said."""
+    """A script is not valid Python; ``cause`` is what the compiler said."""
+
+    def __init__(self, message: str, cause: Exception) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+class NotPython(ScriptError):
+    """A script is a program in another language."""
 
 
 def format_stamp(status: os.stat_result) -> tuple[int, int, int, int]:
@@ -67,13 +75,20 @@ def load_program(path: str) -> Program:
     Raise ``ScriptError`` (404, 403) or ``CompileError``.
     """
     source, stamp = read_source(path)
-    if source.startswith(b"#!") and b"python" not in source.split(b"\n", 1)[0] and not path.endswith(".py"):
-        raise ScriptError(f"the script {path} is no Python program: it needs the cgi model")
+    if is_foreign(path, source):
+        raise NotPython(f"the script {path} is no Python program: it needs the cgi model")
     try:
         code = compile(source, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
-        raise CompileError(f"the script {path} does not compile: {error}") from error
+        raise CompileError(f"the script {path} does not compile: {error}", error) from error
     return Program(path, code, stamp)
+
+
+def is_foreign(path: str, source: bytes) -> bool:
+    """True for a program in another language: a binary, or a ``#!`` line that names no Python."""
+    if source.startswith(b"#!"):
+        return b"python" not in source.split(b"\n", 1)[0] and not path.endswith(".py")
+    return source.startswith(b"\x7fELF")
 
 
 def compile_each_time(programs: dict[str, Program], path: str) -> Program:

@@ -115,16 +115,6 @@ class ProcessState:
         if folder != self._cwd:
             os.chdir(folder)
 
-    @property
-    def hook_replaced(self) -> bool:
-        """True when the script put its own function into ``sys.excepthook`` (cgitb does)."""
-        return sys.excepthook is not self._hook
-
-    @property
-    def errors_replaced(self) -> bool:
-        """True when the script put its own object into ``sys.stderr`` (``sys.stderr = sys.stdout``)."""
-        return sys.stderr is not sys.__stderr__
-
     def leave(self) -> None:
         """Put everything back that the run, or ``enter``, changed."""
         import warnings

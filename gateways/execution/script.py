@@ -9,19 +9,17 @@ import os
 
 from gateways.core.errors import ConfigurationError, ScriptError
 from gateways.execution.ending import FAILED, Ending, run_code, run_exits
-from gateways.execution.environment import PASSED, EnvironmentPlan, encode_environment
+from gateways.execution.environment import PASSED, EnvironmentPlan
 from gateways.execution.recipes import CompileError, Program, Recipe
 from gateways.execution.reply import Reply
 from gateways.execution.restore import ProcessState, count_threads, join_threads
 from gateways.execution.scriptlog import ScriptLog
-from gateways.execution.spool import read_spooled
+from gateways.execution.spool import RequestBody
 from gateways.execution.stdio import DescriptorStdio, ObjectStdio
 from gateways.execution.watch import NOTES, install
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import IO
-
     from gateways.core.interfaces import Exchange
     from gateways.execution.sources import Script, ScriptFolder, SingleScript
 
@@ -64,7 +62,8 @@ class ScriptModel:
 
         Whoever serves on descriptor 0 or 1 has moved it elsewhere before. Raise ``LoadError`` when there is no script.
         """
-        for path in self._source.load():
+        self._source.load()
+        for path in self._source.list_scripts():
             try:
                 self._recipe.program(self._programs, path)
             except ScriptError:
@@ -87,35 +86,24 @@ class ScriptModel:
         try:
             program = self._recipe.program(self._programs, script.path)
         except CompileError as error:
-            log.write_exception(error.__cause__)
+            log.write_exception(error.cause)
             raise
-        length = exchange.request.content_length
-        if length is None or (self._spools and length):
-            body, length = read_spooled(exchange)
-            with body:
-                self._run_program(exchange, script, program, log, body, length)
-        else:
-            self._run_program(exchange, script, program, log, None, None)
+        with RequestBody(exchange, needs_file=self._spools) as body:
+            self._run_program(exchange, script, program, log, body)
 
     def _run_program(
-        self,
-        exchange: Exchange,
-        script: Script,
-        program: Program,
-        log: ScriptLog,
-        body: IO[bytes] | None,
-        length: int | None,
+        self, exchange: Exchange, script: Script, program: Program, log: ScriptLog, body: RequestBody
     ) -> None:
         recipe, state, stdio = self._recipe, self._state, self._stdio
-        variables = encode_environment(self._environment.format_environment(exchange.request, script, length))
+        variables = self._environment.encode_environment(exchange.request, script, body.length)
         before = recipe.before()
         reply = Reply(exchange, script.path)
         module = recipe.namespace(program)
         ending = FAILED
         state.enter(variables, module, script.path, script.folder)
         try:
-            stdio.enter(exchange, reply, log, body)
-            ending = run_code(program.code, module.__dict__, state, log)
+            stdio.enter(exchange, reply, log, body.file)
+            ending = run_code(program.code, module.__dict__, log)
             if count_threads():
                 join_threads()
             if NOTES.exits:

@@ -21,14 +21,23 @@ def escape_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def format_exception(error: BaseException) -> bytes:
+    """Return an exception with its traceback as bytes of standard error; source lines are read afresh."""
+    import linecache
+    import traceback
+
+    linecache.checkcache()
+    return "".join(traceback.format_exception(error)).encode("utf-8", "backslashreplace")
+
+
 class ScriptLog:
     """Lines of one run on their way to the log. ``name`` is the script's path, put before each line."""
 
-    __slots__ = ("_dropped", "_log", "_name", "_partial", "_room")
+    __slots__ = ("_dropped", "_log", "_partial", "_room", "name")
 
     def __init__(self, log: Log, name: str) -> None:
         self._log = log
-        self._name = name
+        self.name = name
         self._partial = b""
         self._room = MAX_TOTAL
         self._dropped = 0
@@ -50,16 +59,11 @@ class ScriptLog:
     def note(self, message: str) -> None:
         """Log one sentence about the script itself (exit status, signal ...)."""
         self.finish()
-        self._log.error("%s: %s", self._name, escape_line(message))
+        self._log.error("%s: %s", self.name, escape_line(message))
 
-    def write_exception(self, error: BaseException | None) -> None:
+    def write_exception(self, error: BaseException) -> None:
         """Log an exception with its traceback, as standard error would have shown it."""
-        if error is not None:
-            import linecache
-            import traceback
-
-            linecache.checkcache()
-            self.write("".join(traceback.format_exception(error)).encode("utf-8", "backslashreplace"))
+        self.write(format_exception(error))
 
     def finish(self) -> None:
         """Log what is left: an unended line, and how much was dropped."""
@@ -67,10 +71,10 @@ class ScriptLog:
         if partial:
             self._write_line(partial)
         if self._dropped:
-            self._log.warning("%s: %d more bytes of standard error were dropped", self._name, self._dropped)
+            self._log.warning("%s: %d more bytes of standard error were dropped", self.name, self._dropped)
             self._dropped = 0
 
     def _write_line(self, line: bytes) -> None:
         text = line[:-1] if line.endswith(b"\r") else line
         if text:
-            self._log.error("%s: %s", self._name, escape_line(text.decode("utf-8", "backslashreplace")))
+            self._log.error("%s: %s", self.name, escape_line(text.decode("utf-8", "backslashreplace")))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gateways.core.request import Request
 
 _MAX_SEGMENTS = 64
+_MAX_LISTED = 1000
 
 
 class Script:
@@ -43,10 +44,13 @@ class SingleScript:
         self.path = os.path.abspath(path)
         self.folder = os.path.dirname(self.path)
 
-    def load(self) -> list[str]:
-        """Return the scripts that are known before any request; raise ``LoadError`` when the script is not there."""
+    def load(self) -> None:
+        """Raise ``LoadError`` when the script is not there."""
         if not os.path.isfile(self.path):
             raise LoadError(f"the script {self.path} is not there, or is no file")
+
+    def list_scripts(self) -> list[str]:
+        """Return the scripts that are known before any request."""
         return [self.path]
 
     def find(self, request: Request) -> Script:
@@ -69,11 +73,16 @@ class ScriptFolder:
         self.folder = os.path.realpath(folder)
         self.index = index
 
-    def load(self) -> list[str]:
-        """Return no script: those of a folder are looked up by request. Raise ``LoadError`` when it is no folder."""
+    def load(self) -> None:
+        """Raise ``LoadError`` when it is no folder."""
         if not os.path.isdir(self.folder):
             raise LoadError(f"the script folder {self.folder} is not there, or is no folder")
-        return []
+
+    def list_scripts(self) -> list[str]:
+        """Return the Python scripts right in the folder, by their ending; others are met when they are asked for."""
+        names = sorted(os.listdir(self.folder))[:_MAX_LISTED]
+        paths = [f"{self.folder}/{name}" for name in names if name.endswith(".py") and not name.startswith(".")]
+        return [path for path in paths if os.path.isfile(path)]
 
     def find(self, request: Request) -> Script:
         """Return the script for a request; raise ``ScriptError`` with 404 or 403."""

@@ -17,6 +17,35 @@ _IN_MEMORY = 1 << 20
 _PIECE = 65536
 
 
+class RequestBody:
+    """The body of an exchange with a known length, as CGI needs it (RFC 3875 4.1.2): used in a ``with`` statement.
+
+    ``length``: bytes. ``file``: the spooled body, or ``None`` when the request told its length and nothing was read.
+    ``needs_file``: spool in any case, unless the body is empty.
+    """
+
+    __slots__ = ("_exchange", "file", "length")
+
+    def __init__(self, exchange: Exchange, needs_file: bool = False) -> None:
+        self._exchange = exchange
+        self.file: IO[bytes] | None = None
+        length = exchange.request.content_length
+        if length is None or (needs_file and length):
+            self.file, length = read_spooled(exchange)
+        self.length = length
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes of the body, at most ``size``; ``b""`` at its end."""
+        return self._exchange.read(size) if self.file is None else self.file.read(size)
+
+    def __enter__(self) -> RequestBody:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self.file is not None:
+            self.file.close()
+
+
 def read_spooled(exchange: Exchange) -> tuple[IO[bytes], int]:
     """Return (file at its beginning, bytes in it) for the exchange's body.
 

@@ -1,0 +1,94 @@
+"""Finds what scripts import, and imports it ahead of them, so that a forked child finds it done.
+
+Reads import statements; runs no line of a script. Modules of the script's own folder are only read, not imported: they
+are the application, and may change. Knows no request.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gateways.core.interfaces import Log
+
+MAX_LOCAL = 200
+"""Local modules that are read for one script."""
+
+
+def list_imports(source: bytes) -> list[str]:
+    """Return the modules that top-level statements import, in order, also within ``if``, ``try`` and ``with``.
+
+    ``from a import b`` gives ``a`` and ``a.b``, which may be a module too. Raise ``SyntaxError`` or ``ValueError``.
+    """
+    names: dict[str, None] = {}
+    for statement in walk_statements(ast.parse(source).body):
+        if isinstance(statement, ast.Import):
+            names.update(dict.fromkeys(alias.name for alias in statement.names))
+        elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
+            module = statement.module
+            names[module] = None
+            names.update(dict.fromkeys(f"{module}.{alias.name}" for alias in statement.names if alias.name != "*"))
+    return list(names)
+
+
+def walk_statements(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements that run when the module does: not those within functions and classes."""
+    for statement in statements:
+        yield statement
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        for block in ("body", "orelse", "finalbody"):
+            yield from walk_statements(getattr(statement, block, []))
+        for handler in getattr(statement, "handlers", []):
+            yield from walk_statements(handler.body)
+
+
+def find_local(name: str, folder: str) -> list[str]:
+    """Return the files of ``folder`` that make up the module ``name``: its packages' and its own; empty for none."""
+    parts = name.split(".")
+    found = []
+    for length in range(1, len(parts) + 1):
+        base = os.path.join(folder, *parts[:length])
+        found += [path for path in (f"{base}.py", f"{base}/__init__.py") if os.path.isfile(path)]
+    return found
+
+
+def list_foreign_imports(path: str) -> list[str]:
+    """Return what a script and the modules of its folder import from elsewhere, in order."""
+    folder = os.path.dirname(path)
+    pending, seen = [path], {path}
+    names: dict[str, None] = {}
+    while pending:
+        file_name = pending.pop(0)
+        try:
+            with open(file_name, "rb") as file:
+                imports = list_imports(file.read())
+        except (OSError, SyntaxError, ValueError):
+            continue
+        for name in imports:
+            local = find_local(name, folder)
+            if not local and not find_local(name.partition(".")[0], folder):
+                names[name] = None
+            for found in local:
+                if found not in seen and len(seen) < MAX_LOCAL:
+                    seen.add(found)
+                    pending.append(found)
+    return list(names)
+
+
+def load_imports(names: list[str], log: Log | None = None) -> None:
+    """Import modules; what cannot be imported is left to the script, which may do without it."""
+    for name in names:
+        parent = name.rpartition(".")[0]
+        if name in sys.modules or (parent and not hasattr(sys.modules.get(parent), "__path__")):
+            continue
+        try:
+            __import__(name)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the edge around application code
+            if log is not None:
+                log.info("%s could not be imported ahead: %s", name, error)
