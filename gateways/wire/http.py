@@ -12,7 +12,18 @@ from gateways.core.errors import BodyIncomplete, RemoteProtocolError
 from gateways.core.request import SERVER_SOFTWARE
 from gateways.core.response import STATUS_CODES, encode_head, format_fields
 from gateways.wire.http_chunked import ChunkedDecoder
-from gateways.wire.http_head import CONNECT, EXPECT, HEAD, KEEP, OLD, parse_head, scan_lines
+from gateways.wire.http_head import EXPECT, KEEP, OLD, parse_head, scan_lines
+from gateways.wire.http_response import (
+    CONTINUE,
+    IN_CHUNKS,
+    PENDING,
+    SIZED,
+    TO_END,
+    format_piece,
+    is_special,
+    plan_pieces,
+    plan_special,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,11 +33,7 @@ if TYPE_CHECKING:
     from gateways.core.limits import WireLimits
     from gateways.core.request import Endpoint, FieldRequest
 
-_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _SERVER = f"Server: {SERVER_SOFTWARE}\r\n"
-
-PENDING, UNFRAMED, SIZED, IN_CHUNKS, TO_END = range(5)
-"""How a response's body is framed: not known yet; there is none; by its length; chunked; by the connection's end."""
 
 
 class HTTPWire:
@@ -215,6 +222,9 @@ class HTTPWire:
         if count == len(data):
             self._buffer = b""
             return bytes(data)
+        if isinstance(data, bytes):
+            # Small reads of a large body must not copy its rest each time.
+            self._buffer = bytearray(data)
         piece = bytes(data[:count])
         self._drop(count)
         return piece
@@ -228,7 +238,7 @@ class HTTPWire:
         if self._flags & EXPECT:
             self._flags &= ~EXPECT
             if not self._buffer and self._framing == PENDING:
-                self._output += _CONTINUE
+                self._output += CONTINUE
 
     def body_complete(self) -> bool:
         """True when the whole request body has arrived (whether or not it was taken)."""
@@ -258,10 +268,10 @@ class HTTPWire:
     def format_response(self, status: str, fields: FieldList, body: bytes, close: bool) -> bytes:
         """Return a whole response. Of a body longer than the application's Content-Length the rest is not sent."""
         code = STATUS_CODES[status]
-        lines, length, dated, served = format_fields(fields)
-        if self._flags & (HEAD | CONNECT) or code < 200 or code == 204 or code == 304:
-            head = self._format_special(status, fields, len(body), close)
+        if is_special(self._flags, code):
+            head = self._format_special(status, code, fields, len(body), close)
             return head + body if self._framing == TO_END else head
+        lines, length, dated, served = format_fields(fields)
         self._framing = SIZED
         if length is None:
             length = len(body)
@@ -273,40 +283,24 @@ class HTTPWire:
     def format_head(self, status: str, fields: FieldList, close: bool) -> bytes:
         """Return the response head of a body that follows in pieces."""
         code = STATUS_CODES[status]
+        if is_special(self._flags, code):
+            return self._format_special(status, code, fields, 0, close)
         lines, length, dated, served = format_fields(fields)
-        if self._flags & (HEAD | CONNECT) or code < 200 or code == 204 or code == 304:
-            return self._format_special(status, fields, 0, close)
-        if length is not None:
-            self._framing = SIZED
+        # What could not be read as a request may have been HTTP/1.0.
+        self._framing = framing = plan_pieces(self._flags if self._request is not None else OLD, length)
+        if framing == SIZED:
             lines += f"Content-Length: {length}\r\n"
-        elif self._flags & OLD or self._request is None:
-            # HTTP/1.0 has no chunked coding, and what could not be read may have been HTTP/1.0 (RFC 9112 6.1).
-            self._framing = TO_END
-            close = True
-        else:
-            self._framing = IN_CHUNKS
+        elif framing == IN_CHUNKS:
             lines += "Transfer-Encoding: chunked\r\n"
-        return self._encode(status, lines, dated, served, close)
+        return self._encode(status, lines, dated, served, close or framing == TO_END)
 
-    def _format_special(self, status: str, fields: FieldList, size: int, close: bool) -> bytes:
-        """Return the head of a response to HEAD or CONNECT, or of a status without a body; ``size`` 0: not known."""
-        code = STATUS_CODES[status]
+    def _format_special(self, status: str, code: int, fields: FieldList, size: int, close: bool) -> bytes:
+        """Return the head of a response to HEAD or CONNECT, or of a status without a body."""
         lines, length, dated, served = format_fields(fields)
-        self._framing = UNFRAMED
-        if code < 200:
-            # No final response: the client would take the next one for it (RFC 9110 15.2).
-            close = True
-        elif self._flags & CONNECT and code not in (204, 304):
-            self._framing = TO_END
-            if code < 300:
-                length = None
-        elif code != 204:
-            # What GET would have sent, if that is known (RFC 9110 8.6).
-            if length is None and size and code != 304:
-                length = size
-            if length is not None:
-                lines += f"Content-Length: {length}\r\n"
-        return self._encode(status, lines, dated, served, close)
+        self._framing, length, last = plan_special(self._flags, code, length, size)
+        if length is not None:
+            lines += f"Content-Length: {length}\r\n"
+        return self._encode(status, lines, dated, served, close or last)
 
     def _encode(self, status: str, lines: str, dated: bool, served: bool, close: bool) -> bytes:
         """Return a response head, and settle whether the connection is kept (RFC 9112 9.3, 9.6)."""
@@ -319,11 +313,7 @@ class HTTPWire:
 
     def format_body(self, data: bytes) -> bytes:
         """Return one piece of body, framed."""
-        if not data or self._framing == UNFRAMED:
-            return b""
-        if self._framing == IN_CHUNKS:
-            return b"%x\r\n%b\r\n" % (len(data), data)
-        return data
+        return format_piece(self._framing, data)
 
     def format_frame(self, size: int) -> tuple[bytes, bytes]:
         """Return what goes before and after ``size`` body bytes that the driver sends by itself."""

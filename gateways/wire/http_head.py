@@ -248,7 +248,7 @@ def refuse_request_line(line: str) -> RemoteProtocolError:
     if not line.endswith("\r\n"):
         return RemoteProtocolError("the request line does not end with CRLF", 400, "RFC 9112 2.2")
     if _OTHER_VERSION.fullmatch(line):
-        if _REQUEST_LINE.fullmatch(re.sub(r"[^/]+\r\n", "1.1\r\n", line)):
+        if _REQUEST_LINE.fullmatch(line[: line.rindex("/")] + "/1.1\r\n"):
             return RemoteProtocolError("the HTTP version is not 1.0 or 1.1", 505, "RFC 9112 2.3")
         return RemoteProtocolError("the method or the target has a character it may not have", 400, "RFC 9112 3")
     return RemoteProtocolError("the request line is not: method target HTTP/version", 400, "RFC 9112 3")
