@@ -10,8 +10,6 @@ Names decide between right and wrong here, because a name becomes a key in an ap
 
 from __future__ import annotations
 
-import re
-
 from gateways.core.errors import RemoteProtocolError
 
 TYPE_CHECKING = False
@@ -26,7 +24,8 @@ MAX_VARIABLES = 1000
 DROPPED = ""
 """The key of every variable that is not passed."""
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DIGITS = "0123456789"
+_ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_" + _DIGITS)
 _MEMO_ENTRIES = 1024
 _MEMO_NAME = 64
 _GUARDED = frozenset({"AUTH_TYPE", "CONTENT_LENGTH", "REMOTE_IDENT", "REMOTE_USER", "REQUEST_METHOD"})
@@ -34,7 +33,7 @@ _GUARDED = frozenset({"AUTH_TYPE", "CONTENT_LENGTH", "REMOTE_IDENT", "REMOTE_USE
 
 def format_key(name: str) -> str:
     """Return the name under which a peer's variable is kept: itself, or ``DROPPED``."""
-    if _NAME.fullmatch(name) is None or name.upper() == "HTTP_PROXY":
+    if not name or name[0] in _DIGITS or not _ALLOWED.issuperset(name) or name.upper() == "HTTP_PROXY":
         return DROPPED
     return name
 
