@@ -147,7 +147,7 @@ def make_rows(pool: PoolFacts) -> IndexRows:
         ("Started while fewer are idle than", str(pool.min_spare_servers), "MinSpareServers"),
         ("Retired while more are idle than", str(pool.max_spare_servers), "MaxSpareServers"),
         ("Never more than", str(pool.max_servers), "MaxServers"),
-        ("A worker is replaced after", f"{requests:,} requests" if requests else "no number of requests", "MaxRequestsPerChild"),
+        ("A worker is replaced after", f"{requests:,} requests" if requests else "any number", "MaxRequestsPerChild"),
         ("An idle connection is kept", f"{pool.keep_alive_timeout:g} s", "KeepAliveTimeout"),
     ]
     return IndexRows(mounts, facts)
