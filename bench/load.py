@@ -144,28 +144,30 @@ def run_one_by_one(job: Job, latencies: list[int]) -> int:
     connections = asked = 0
     now = perf_counter_ns()
     end = now + int(job.seconds * 1e9)
-    while now < end and asked < limit:
-        begin = now
-        if connection is None:
-            connection = socket(AF_INET, SOCK_STREAM, 0)
-            connection.connect(address)
-            connections += 1
-            if keep:
-                connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-        connection.send(request)
-        data = receive_answer(connection, length) if keep else receive_to_end(connection)
-        if not keep:
+    try:
+        while now < end and asked < limit:
+            begin = now
+            if connection is None:
+                connection = socket(AF_INET, SOCK_STREAM, 0)
+                connection.connect(address)
+                connections += 1
+                if keep:
+                    connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+            connection.send(request)
+            data = receive_answer(connection, length) if keep else receive_to_end(connection)
+            if not keep:
+                connection.close()
+                connection = None
+            now = perf_counter_ns()
+            check_answer(data, job, asked % SAMPLE == 0)
+            latencies.append(now - begin)
+            asked += 1
+            if connection is not None and closes(data, job):
+                connection.close()
+                connection = None
+    finally:
+        if connection is not None:
             connection.close()
-            connection = None
-        now = perf_counter_ns()
-        check_answer(data, job, asked % SAMPLE == 0)
-        latencies.append(now - begin)
-        asked += 1
-        if connection is not None and closes(data, job):
-            connection.close()
-            connection = None
-    if connection is not None:
-        connection.close()
     return connections
 
 
@@ -187,10 +189,10 @@ class Crowd:
         """Begin one request on a new connection."""
         begin = perf_counter_ns()
         connection = socket(AF_INET, SOCK_STREAM, 0)
-        connection.connect(self.address)
         fd = connection.fileno()
-        self.connections += 1
         self.open[fd] = connection
+        connection.connect(self.address)
+        self.connections += 1
         self.begin(fd, begin)
         self.epoll.register(fd, select.EPOLLIN)
 
@@ -204,8 +206,8 @@ class Crowd:
     def drop(self, fd: int) -> None:
         """Close one connection."""
         self.open.pop(fd).close()
-        del self.data[fd]
-        del self.begun[fd]
+        self.data.pop(fd, None)
+        self.begun.pop(fd, None)
 
     def receive(self, fd: int) -> bool:
         """Take what has come on one connection; return True when its answer is complete and right."""

@@ -108,11 +108,14 @@ class Server:
         """The process that all others of the server descend from."""
         return self.process.pid
 
+    def read_log(self) -> str:
+        """Return the end of what the server printed."""
+        size = os.fstat(self.log.fileno()).st_size
+        return os.pread(self.log.fileno(), LOG_BYTES, max(0, size - LOG_BYTES)).decode("utf-8", "replace")
+
     def last_words(self) -> str:
         """Return the last line of what the server printed that speaks of an error, or else its very last line."""
-        size = os.fstat(self.log.fileno()).st_size
-        text = os.pread(self.log.fileno(), LOG_BYTES, max(0, size - LOG_BYTES)).decode("utf-8", "replace")
-        lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it printed nothing"]
+        lines = [line.strip() for line in self.read_log().splitlines() if line.strip()] or ["it printed nothing"]
         return next((line for line in reversed(lines) if "error" in line.lower()), lines[-1])
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> Answer:

@@ -21,7 +21,7 @@ from bench.report.page import (
     section,
     small,
     wide,
-)  # fmt: skip
+)
 from bench.report.svg import Bar, draw_bars, draw_latencies
 from bench.report.table import Column, compare_columns
 from bench.results import Run

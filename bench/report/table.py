@@ -36,7 +36,7 @@ def compare_columns(historic: Mapping[str, float], base: str) -> tuple[Column, .
         Column("time", "ms", lambda row: optional(row.time)),
         Column("p99", "ms", lambda row: optional(row.percentiles.get(99))),
         Column("CPU", "µs/request", lambda row: optional(row.cpu.median if row.cpu else None)),
-        Column("memory", "MiB/worker", lambda row: optional(row.memory)),
+        Column("memory", "MiB", lambda row: optional(row.memory)),
         Column(f"times {base}", "rate, 95 %", lambda row: show_ratio(row.rate_ratio) if row.name != base else "1"),
         Column(f"times {base}", "in 2008", lambda row: optional(historic.get(row.name))),
     )

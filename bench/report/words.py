@@ -192,7 +192,7 @@ def tell_ratios(rows: Sequence[Row], historic: Mapping[str, float], steps: Seque
             f"({'agree' if agree(step.rate.median, step.then or 0) else 'differ'})"
             for step in between
         ]
-        sentences.append(f"The steps above that do not depend on {base}: {join(listed)}.")
+        sentences.append(f"The steps between the others do not depend on {base}: {join(listed)}.")
     return sentences
 
 
