@@ -93,5 +93,5 @@ def cut_everywhere(data: bytes) -> list[bytes]:
 def cut_at_line_ends(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield ``data`` in two pieces, cut before and after every CR and LF."""
     places = {place for i, octet in enumerate(data) if octet in b"\r\n" for place in (i, i + 1)}
-    for place in sorted(places):
+    for place in sorted(places - {0, len(data)}):
         yield data[:place], data[place:]

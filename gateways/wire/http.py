@@ -340,7 +340,7 @@ class HTTPWire:
         if not self._kept:
             self._closed = True
             self._buffer = b""
-            self._request = None
+            self._request = self._error = None
             return False
         if self._remaining:
             self._drop(self._remaining)

@@ -207,6 +207,8 @@ def scan_lines(text: str, offset: int, lines: int, limits: WireLimits) -> tuple[
     after the last complete line. Raise ``RemoteProtocolError`` for the first fault, complete head or not;
     the empty line that ends a head is no fault.
     """
+    if lines == 0 and text[:1] == "\x16":
+        raise RemoteProtocolError("a TLS handshake came where plain HTTP is spoken", 400, "RFC 9112 3")
     start = 0
     while True:
         newline = text.find("\n", start)
