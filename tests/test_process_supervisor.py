@@ -579,6 +579,47 @@ def test_b126_a_reload_with_other_listeners(start: Start, tmp_path: Path) -> Non
     assert server.errors() == []
 
 
+def test_b126_a_listener_that_two_new_generations_share_stays_open(start: Start, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "gate")
+    kept, added = str(tmp_path / "k"), str(tmp_path / "a")
+    server = start((f"unix:{kept}",), **fixed(1))
+    server.wait("ready")
+    server.tell(addresses=json.dumps([f"unix:{kept}", f"unix:{added}"]), boot="hang")
+    server.signal(signal.SIGHUP)
+    server.wait("hanging")
+    server.tell(boot="")
+    server.signal(signal.SIGHUP)
+    server.wait("reload: generation 3 serves")
+    assert server.ask(address=added) > 0
+    server.stop()
+    assert server.errors() == []
+
+
+def test_b126_a_generation_that_is_given_up_leaves_no_listener(start: Start, tmp_path: Path) -> None:
+    kept, added = str(tmp_path / "k"), str(tmp_path / "a")
+    server = start((f"unix:{kept}",), **fixed(1))
+    server.wait("ready")
+    server.tell(addresses=json.dumps([f"unix:{added}"]), boot="raise")
+    server.signal(signal.SIGHUP)
+    server.wait("ERROR reload given up")
+    assert not os.path.exists(added)
+    assert server.ask(address=kept) > 0
+    server.stop()
+
+
+def test_signals_without_a_meaning_end_nobody(start: Start) -> None:
+    server = start(**fixed(1))
+    (worker,) = server.started(1)
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        server.signal(number)
+        os.kill(worker, number)
+    for number in (signal.SIGINT, signal.SIGHUP):  # a worker leaves these to the supervisor
+        os.kill(worker, number)
+    assert server.ask() == worker
+    server.stop()
+    assert server.errors() == []
+
+
 def test_p13_descriptors_do_not_grow_with_reloads(start: Start) -> None:
     server = start(**fixed(1))
     server.started(1)

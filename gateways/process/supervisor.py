@@ -1,6 +1,6 @@
 """The supervisor: keeps as many workers as there is work for, from the first fork to the last wait.
 
-Its loop reads from top to bottom: collect the dead, take signals, look at the scoreboard, kill what is overdue, start
+Its loop reads from top to bottom: take signals, collect the dead, look at the scoreboard, kill what is overdue, start
 and retire, sleep. The numbers are decided in ``spares``; what a request is, nobody here knows.
 """
 
@@ -76,7 +76,7 @@ class Supervisor:
 
         The main thread only, once.
         """
-        self._signals = SignalQueue((*ACTIONS, signal.SIGCHLD))
+        self._signals = SignalQueue((*ACTIONS, *NO_MEANING, signal.SIGCHLD))
         self._signals.install()
         try:
             pool = self._load()
@@ -98,8 +98,10 @@ class Supervisor:
     def _join(self) -> int:
         roster = self._roster
         while True:
+            # Signals first: a child that dies after this line wakes the loop again.
+            signals = self._signals.take()
             died = roster.reap(monotonic())
-            for number in self._signals.take():
+            for number in signals:
                 if number in ACTIONS:
                     ACTIONS[number](self)
             now = monotonic()
@@ -157,8 +159,9 @@ class Supervisor:
         if candidate.proven:
             self._adopt(candidate)
         elif candidate.hopeless:
+            self._candidate = None
+            self._drop(candidate)
             self._log.error("reload given up, the old workers stay: %s", candidate.despair())
-            self._drop_candidate()
         elif not self._roster.serving(candidate):
             self._roster.spawn(candidate, 1, now)
 
@@ -224,27 +227,26 @@ class Supervisor:
         if pool is None:
             self._log.error("reload failed, the old workers stay")
             return
-        self._drop_candidate()
         gc.collect()
         self._roster.make_room(pool.limits.slots)
-        self._candidate = self._generation(pool, 1)
+        left, self._candidate = self._candidate, self._generation(pool, 1)
+        if left is not None:
+            self._drop(left)
         self._log.info("reload: trying generation %d", self._candidate.number)
 
     def _adopt(self, candidate: Generation) -> None:
         old, self._current, self._candidate = self._current, candidate, None
         limits = candidate.pool.limits
-        candidate.target = min(max(limits.start_servers, len(self._roster.serving(old))), limits.max_servers)
+        candidate.target = min(max(limits.start_servers, len(self._roster.older(candidate))), limits.max_servers)
         self._ceiling_told = False
         self._spawn_rate = 1
         self._log.info("reload: generation %d serves, %d workers", candidate.number, candidate.target)
         self._close_unshared(old)
 
-    def _drop_candidate(self) -> None:
-        candidate, self._candidate = self._candidate, None
-        if candidate is not None:
-            for child in self._roster.serving(candidate):
-                child.stop(monotonic())
-            self._close_unshared(candidate)
+    def _drop(self, candidate: Generation) -> None:
+        for child in self._roster.serving(candidate):
+            child.stop(monotonic())
+        self._close_unshared(candidate)
 
     def _listeners(self) -> list[socket]:
         generations = [generation for generation in (self._current, self._candidate) if generation]
@@ -299,4 +301,6 @@ ACTIONS: dict[int, Callable[[Supervisor], None]] = {
     signal.SIGQUIT: Supervisor._on_quit,
     signal.SIGHUP: Supervisor._on_hangup,
 }
-"""What each signal means; any other one is not taken."""
+"""What each signal means."""
+NO_MEANING = (signal.SIGUSR1, signal.SIGUSR2)
+"""Signals that other servers take as orders: here they do nothing, rather than end the supervisor."""
