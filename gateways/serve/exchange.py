@@ -246,7 +246,8 @@ class Exchange:
             return
         head = self._format_head() if self.state == STARTED else b""
         self.state = DONE
-        end = head + (connection.wire.format_end() if self._carries_body or not head else b"")
+        # Also without a body: AJP and FastCGI end every response with a packet of its own.
+        end = head + connection.wire.format_end()
         if end:
             connection.send(end)
 
