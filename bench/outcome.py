@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from bench.results import Run
 from bench.summary import summarise
 
 RESULTS = "bench/results"
+TEXT_WIDTH = 110
 
 
 def fresh_path(kind: str) -> Path:
@@ -49,7 +51,8 @@ def format_text(run: Run) -> str:
     ]
     table = format_table(compare_columns(historic, base), rows)
     star = "* unstable, see below\n" if any(row.unstable for row in rows) else ""
-    return "\n".join([f"{scenario.describe()}; {run.load} load", "", table + star, *findings])
+    wrapped = [textwrap.fill(finding, TEXT_WIDTH, subsequent_indent="  ") for finding in findings]
+    return "\n".join([f"{scenario.describe()}; {run.load} load", "", table + star, *wrapped])
 
 
 NEXT = {

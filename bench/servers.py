@@ -78,7 +78,7 @@ def gunicorn_command(*words: str) -> Callable[[int], list[str]]:
     return command
 
 
-FLOOR = Recipe("floor", "floor (bench/floor_server.py)", floor_command)
+FLOOR = Recipe("floor", "floor", floor_command)
 RECIPES = (
     FLOOR,
     Recipe("handler", "gateways handler", one_worker("handler", f"{HELLO}:handler")),
@@ -87,7 +87,7 @@ RECIPES = (
         "gunicorn-sync", "gunicorn sync", gunicorn_command("--worker-class", "sync"), missing_module("gunicorn")
     ),
     Recipe(
-        "gunicorn-gthread", "gunicorn gthread, 4 threads",
+        "gunicorn-gthread", "gunicorn gthread",
         gunicorn_command("--worker-class", "gthread", "--threads", "4"), missing_module("gunicorn"),
     ),
 )  # fmt: skip

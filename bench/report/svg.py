@@ -46,7 +46,7 @@ class Axis:
     def ticks(self) -> list[float]:
         """Return the decades on the axis; with few of them, 2 and 5 of each as well."""
         first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-        steps = (1, 2, 5) if last - first <= 2 else (1, 3) if last - first <= 3 else (1,)
+        steps = (1, 2, 5) if last - first <= 2 else (1, 3) if last - first <= 4 else (1,)
         values = [step * 10.0**power for power in range(first, last + 1) for step in steps]
         return [value for value in values if self.low * 0.999 <= value <= self.high * 1.001]
 
@@ -92,7 +92,7 @@ def draw_bars(bars: Sequence[Bar], unit: str, title: str, width: int, style: str
     Below 500 pixels a bar's name stands above it instead of before it.
     """
     narrow = width < 500
-    left, right, top, step = (8, 16, 8, 46) if narrow else (112, 84, 8, 34)
+    left, right, top, step = (8, 16, 8, 46) if narrow else (124, 84, 8, 34)
     values = [v for bar in bars if not bar.note for v in (bar.low, bar.value, bar.high, bar.mark or 0)]
     known = [v for v in values if v > 0]
     axis = fit_axis([*known, min(known) / 2] if known else [], left, width - right)

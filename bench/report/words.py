@@ -77,7 +77,11 @@ def tell_original(rates_2008: Mapping[str, float]) -> list[str]:
     """Return what the original found."""
     order = sorted(rates_2008, key=lambda name: -rates_2008[name])
     base = rates_2008["cgi"]
-    listed = [f"{then_name(name)} {rates_2008[name]:,.0f} ({rates_2008[name] / base:.1f} times cgi)" for name in order]
+    listed = [
+        f"{then_name(name)} {rates_2008[name]:,.0f}"
+        + (f" ({rates_2008[name] / base:.1f} times cgi)" if name != "cgi" else "")
+        for name in order
+    ]
     how = "asked for with ab, one request at a time, directly from Apache with mod_perl 2"
     return [
         f"In July 2008 the same 1,164-byte page was {how}.",
@@ -203,7 +207,7 @@ def agree(now: float, then: float) -> bool:
 
 def tell_doubts(run: Run, rows: Sequence[Row]) -> list[str]:
     """Return what speaks against trusting this run: unstable figures, disturbed rounds, a busy load tool."""
-    doubts = [f"{row.name} is unstable: {join(row.unstable)}." for row in rows if row.unstable]
+    doubts = [f"{row.name} is unstable: {'; '.join(row.unstable)}." for row in rows if row.unstable]
     left_out = sum(1 for sample in run.samples if not sample.discarded and judge_sample(sample))
     if left_out:
         doubts.append(
