@@ -30,11 +30,11 @@ DEFER_ACCEPT = 1
 # Execution models.
 
 
-def make_called_model(model: str, path: str, module: str, name: str) -> ExecutionModel:
-    """Return a model that calls ``name`` of the file ``path``, or of ``module``."""
+def make_called_model(model: str, path: str, module: str, *names: str) -> ExecutionModel:
+    """Return a model that calls the first of ``names`` in the file ``path``, or in ``module``."""
     from gateways.execution.loading import make_loader
 
-    loader = make_loader(path, module, name)
+    loader = make_loader(path, module, *names)
     if model == "handler":
         from gateways.execution.handler import HandlerModel
 
@@ -284,6 +284,7 @@ def make_cgi_model(target: str, model: str) -> ExecutionModel:
     path, module = (os.path.abspath(place), "") if place.endswith(".py") else ("", place)
     if not place or (module and not name):
         raise ConfigurationError(f"{target!r} is not FILE.py, FILE.py:NAME or MODULE:NAME")
-    if not name:
-        name = "handler" if model == "handler" else "application"
-    return make_called_model(model or ("handler" if name == "handler" else "wsgi"), path, module, name)
+    if name:
+        return make_called_model(model or ("handler" if name == "handler" else "wsgi"), path, module, name)
+    names = ("handler",) if model == "handler" else ("application", "app")
+    return make_called_model(model or "wsgi", path, module, *names)

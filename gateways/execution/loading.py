@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def load_file(path: str, name: str) -> Any:
-    """Return the object ``name`` of the Python file at ``path``, run once as a module named after the file.
+def load_file(path: str, *names: str) -> Any:
+    """Return the first of ``names`` in the Python file at ``path``, run once as a module named after the file.
 
     The file's folder is put first on ``sys.path``, as when Python runs a script. Raise ``LoadError``.
     """
@@ -40,7 +40,7 @@ def load_file(path: str, name: str) -> Any:
         if isinstance(error, KeyboardInterrupt):
             raise
         raise LoadError(f"{path} cannot be loaded: {describe_error(error)}") from error
-    return find_attribute(module, name, path)
+    return find_attribute(module, next((name for name in names if hasattr(module, name)), names[0]), path)
 
 
 def load_module(module_name: str, name: str) -> Any:
@@ -75,8 +75,8 @@ def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def make_loader(path: str, module_name: str, name: str) -> Callable[[], Any]:
-    """Return a function that loads ``name`` from the file ``path`` if given, else from ``module_name``."""
+def make_loader(path: str, module_name: str, *names: str) -> Callable[[], Any]:
+    """Return a function that loads one of ``names`` from the file ``path`` if given, else from ``module_name``."""
     if path:
-        return lambda: load_file(path, name)
-    return lambda: load_module(module_name, name)
+        return lambda: load_file(path, *names)
+    return lambda: load_module(module_name, names[0])
