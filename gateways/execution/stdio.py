@@ -200,7 +200,8 @@ class ObjectStdio:
         flush(self._stdout)
         flush(self._writer)
         flush(self._stderr)
-        self.output.take(reply.write)
+        if not NOTES.forked:
+            self.output.take(reply.write)
 
     def leave(self, fresh_descriptor: bool) -> None:
         """Forget the run; replace what the script closed, detached or set up otherwise.

@@ -40,8 +40,9 @@ def run_script(program: Program, script: Script, variables: dict[bytes, bytes], 
     sys.path.insert(0, script.folder)
     module = make_namespace(program)
     sys.modules["__main__"] = module
+    pid = os.getpid()
     ending = run_code(program.code, module.__dict__, ErrorStream())
-    if ending.raised:
+    if ending.raised and os.getpid() == pid:  # not in a child of the script's own
         fault[0] = 1
     return end_process(ending)
 
@@ -134,6 +135,7 @@ def open_stdio() -> None:
     sys.stdin, sys.stdout, sys.stderr = opened
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = opened  # type: ignore[misc]
     sys.excepthook = sys.__excepthook__
+    sys.unraisablehook = sys.__unraisablehook__
 
 
 def end_process(ending: Ending) -> int:
