@@ -150,7 +150,9 @@ def html_scenario(run: Run, scenario: Scenario) -> str:
             lines.append(f"<tr class=failed>{name}<td colspan=5>failed: {escape(row.failed)}</td></tr>")
             continue
         figures = zip(HEADINGS[1:], texts[1:], strict=True)
-        texts = [f'<td data-label="{escape(heading)}">{escape(text)}</td>' for heading, text in figures]
+        texts = [
+            f'<td data-label="{escape(heading)}"{page.wide(text)}>{escape(text)}</td>' for heading, text in figures
+        ]
         lines.append(f"<tr>{name}{''.join(texts)}</tr>")
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
     return page.section(f"{scenario.name}: {scenario.describe()}", bars, table)
@@ -158,13 +160,14 @@ def html_scenario(run: Run, scenario: Scenario) -> str:
 
 def html_verdicts(run: Run) -> str:
     """Return the verdicts as a table."""
-    heads = "".join(f"<th scope=col>{escape(text)}</th>" for text in ("target", "scenario", "found", "verdict"))
+    heads = "".join(f"<th scope=col>{escape(text)}</th>" for text in ("target", "scenario", "verdict", "found (95 %)"))
     lines = []
     for scenario, goal, ratio, verdict in find_verdicts(run):
         style = {"met": ' class="good"', "missed": ' class="bad"'}.get(verdict, "")
         lines.append(
             f"<tr><th scope=row>{escape(goal.describe())}</th><td data-label=scenario>{escape(scenario.name)}</td>"
-            f"<td data-label=found>{escape(show_ratio(ratio))}</td><td data-label=verdict{style}>{verdict}</td></tr>"
+            f"<td data-label=verdict{style}>{verdict}</td>"
+            f"<td data-label=found class=full>{escape(show_ratio(ratio))}</td></tr>"
         )
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 

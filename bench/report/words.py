@@ -208,7 +208,10 @@ def agree(now: float, then: float) -> bool:
 def tell_doubts(run: Run, rows: Sequence[Row]) -> list[str]:
     """Return what speaks against trusting this run: unstable figures, disturbed rounds, a busy load tool."""
     doubts = [f"{row.name} is unstable: {'; '.join(row.unstable)}." for row in rows if row.unstable]
-    left_out = sum(1 for sample in run.samples if not sample.discarded and judge_sample(sample))
+    kept = [sample for sample in run.samples if not sample.discarded]
+    left_out = sum(1 for sample in kept if judge_sample(sample))
+    if left_out > len(kept) / 2:
+        doubts.insert(0, "This machine was busy with other work most of the time: run it again when it is quiet.")
     if left_out:
         doubts.append(
             f"{left_out} sample{'s were' if left_out != 1 else ' was'} disturbed to the last try, and left out where "
