@@ -403,11 +403,8 @@ def test_A02_what_fronts_send_of_themselves_is_let_in_and_not_passed_on() -> Non
     assert "x" not in variables.values()
 
 
-USER = (
-    ajp.attribute(ajp.REMOTE_USER, "ann")
-    + ajp.attribute(ajp.AUTH_TYPE, "Basic")
-    + ajp.attribute(ajp.CERT, "-B-\nQ\n-E-\n")
-)
+PEM = "-B-\nQ\n-E-\n"
+USER = ajp.attribute(ajp.REMOTE_USER, "ann") + ajp.attribute(ajp.AUTH_TYPE, "Basic") + ajp.attribute(ajp.CERT, PEM)
 
 
 def test_A03_who_the_user_is_counts_only_where_configured() -> None:
