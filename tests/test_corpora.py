@@ -5,16 +5,11 @@ The outcome is the one that the corpus names, but for the tables below; each lin
 
 from __future__ import annotations
 
-import base64
-import json
-import re
-from pathlib import Path
-
 import pytest
 
+from bench.corpora import Seen, load_cases
 from tests.http_driver import Outcome, cut_at_line_ends, cut_everywhere, drive, feed, make_wire
 
-CORPORA = Path(__file__).parent / "corpora"
 STRICTER = {
     # A transfer coding that cannot be decoded, although chunked is the last: the application would see coded bytes.
     "valid-025": (501, "RFC 9112 6.1"),
@@ -125,32 +120,7 @@ HOSTLESS = frozenset(
 )
 """Accepted there, refused here because an HTTP/1.1 request has no Host (400, RFC 9112 3.2); run again with one."""
 
-_REQUEST_LINE = re.compile(rb"(?m)^([^ \r\n]+ (?:https?://(?:[^@ /?]*@)?([^ /?#]+))?[^ \r\n]* HTTP/1\.1\r\n)")
-
-
-def load_cases() -> dict[str, dict[str, object]]:
-    """Return the cases of both corpora by id; where an id stands twice, the second gets ``#2``."""
-    cases: dict[str, dict[str, object]] = {}
-    for name in ("http-requests-a.json", "http-requests-b.json"):
-        for case in json.loads((CORPORA / name).read_text("utf-8")):
-            key = case["id"] if case["id"] not in cases else case["id"] + " #2"
-            cases[key] = case
-    return cases
-
-
 CASES = load_cases()
-
-
-def insert_host(data: bytes) -> bytes:
-    """Return ``data`` with a Host in every HTTP/1.1 head that has none: the target's own, or example.com."""
-
-    def insert(match: re.Match[bytes]) -> bytes:
-        head = data[match.end() :].partition(b"\r\n\r\n")[0]
-        if re.search(rb"(?mi)^host:", head):
-            return match[0]
-        return match[1] + b"Host: " + (match[2] or b"example.com") + b"\r\n"
-
-    return _REQUEST_LINE.sub(insert, data)
 
 
 def lacks_host(outcome: Outcome) -> bool:
@@ -166,36 +136,30 @@ def drive_all_ways(data: bytes) -> Outcome:
     return whole
 
 
-def check_accepted(case: dict[str, object], outcome: Outcome, inserted: bool) -> None:
-    """Assert that the application saw exactly the corpus' requests."""
-    assert outcome.error is None
-    if "methods" in case:
-        assert [request.method for request, _ in outcome.requests] == case["methods"]
-        return
-    expected = case["expect"]
-    assert isinstance(expected, list)
-    assert len(outcome.requests) == len(expected)
-    for (request, body), row in zip(outcome.requests, expected, strict=True):
-        fields = [[name.upper(), value] for name, value in request.field_list]
-        if inserted and fields[:1] == [["HOST", "example.com"]]:
-            del fields[0]
-        assert request.method == row["method"]
-        assert request.target == row["target"]
-        assert request.protocol == "HTTP/{}.{}".format(*row["version"])
-        assert fields == row["headers"]
-        assert body == base64.b64decode(row["body_base64"])
+def report(outcome: Outcome) -> list[Seen]:
+    """Return the requests of an outcome as the corpora write them."""
+    return [
+        Seen(
+            request.method,
+            request.target,
+            request.protocol,
+            tuple((name.upper(), value) for name, value in request.field_list),
+            body,
+        )
+        for request, body in outcome.requests
+    ]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_corpus(name: str) -> None:
     case = CASES[name]
-    data = base64.b64decode(str(case["bytes_base64"]))
+    data = case.data
     outcome = drive_all_ways(data)
     inserted = lacks_host(outcome)
-    if case["expect"] != "reject":
+    if not case.rejected:
         assert inserted == (name in HOSTLESS)
     if inserted:
-        data = insert_host(data)
+        data = case.insert_host()
         outcome = drive_all_ways(data)
     if name in STRICTER:
         assert outcome.error is not None
@@ -205,22 +169,20 @@ def test_corpus(name: str) -> None:
     elif name in LAXER:
         assert outcome.error is None
         assert [request.method for request, _ in outcome.requests] == [LAXER[name][0]]
-    elif case["expect"] == "reject":
-        assert outcome.error is not None
+    else:
+        assert case.agrees(report(outcome), outcome.error is not None, inserted)
+    if outcome.error is not None:
         assert 400 <= outcome.error.status <= 505
         assert not outcome.kept
-    else:
-        check_accepted(case, outcome, inserted)
 
 
 def test_differences_are_of_cases_that_exist() -> None:
     assert {*STRICTER, *LAXER, *HOSTLESS} <= set(CASES)
-    assert all(CASES[name]["expect"] == "reject" for name in LAXER)
-    assert all(CASES[name]["expect"] != "reject" for name in STRICTER)
+    assert all(CASES[name].rejected for name in LAXER)
+    assert all(not CASES[name].rejected for name in STRICTER)
 
 
 def test_the_long_request_line_is_refused_with_the_limit_of_its_corpus() -> None:
-    data = base64.b64decode(str(CASES["invalid-006"]["bytes_base64"]))
-    outcome = feed(data, request_line=4094)
+    outcome = feed(CASES["invalid-006"].data, request_line=4094)
     assert outcome.error is not None
     assert outcome.error.status == 414

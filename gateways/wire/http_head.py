@@ -130,11 +130,16 @@ def parse_fields(
             check_authority(host)
     elif minor == "1":
         raise RemoteProtocolError("an HTTP/1.1 request has no Host", 400, "RFC 9112 3.2")
+    flags = _PERSISTENCE[minor]
+    if "connection" in seen:
+        flags = parse_connection(seen.pop("connection"), flags)
     if not seen:
-        return pairs, _PERSISTENCE[minor], 0, host
+        return pairs, flags, 0, host
     if ALIAS in seen:
         pairs = [pair for pair in pairs if "_" not in pair[0]]
-    flags, length = parse_framing(seen, minor, limits)
+    length = parse_length(seen, minor, limits)
+    if "expect" in seen:
+        flags |= parse_expect(seen["expect"], minor)
     return pairs, flags, length, host
 
 
@@ -144,27 +149,23 @@ def _join_repeated(kind: str, first: str, second: str) -> str:
     return f"{first}, {second}"
 
 
-def parse_framing(seen: dict[str, str], minor: str, limits: WireLimits) -> tuple[int, int | None]:
-    """Return (flags, content_length) that the special fields ``seen`` ask for; a length of ``None`` is chunked."""
-    flags = _PERSISTENCE[minor]
-    length: int | None = 0
-    if "connection" in seen:
-        flags = parse_connection(seen["connection"], flags)
+def parse_length(seen: dict[str, str], minor: str, limits: WireLimits) -> int | None:
+    """Return the length of the body that the special fields ``seen`` announce; ``None`` for a chunked one."""
     if "transfer-encoding" in seen:
         if minor == "0":
             raise RemoteProtocolError("an HTTP/1.0 request has a Transfer-Encoding", 400, "RFC 9112 6.1")
         if "content-length" in seen:
             raise RemoteProtocolError("both Content-Length and Transfer-Encoding came", 400, "RFC 9112 6.3")
         check_transfer_coding(seen["transfer-encoding"])
-        length = None
-    elif "content-length" in seen:
-        length = parse_content_length(seen["content-length"], limits)
-    if "expect" in seen:
-        if seen["expect"].lower() != "100-continue":
-            raise RemoteProtocolError("the only expectation known is 100-continue", 417, "RFC 9110 10.1.1")
-        if minor == "1":
-            flags |= EXPECT
-    return flags, length
+        return None
+    return parse_content_length(seen["content-length"], limits) if "content-length" in seen else 0
+
+
+def parse_expect(value: str, minor: str) -> int:
+    """Return EXPECT for an expectation that holds; HTTP/1.0 has none. Raise 417 for one that is not known."""
+    if value.lower() != "100-continue":
+        raise RemoteProtocolError("the only expectation known is 100-continue", 417, "RFC 9110 10.1.1")
+    return EXPECT if minor == "1" else 0
 
 
 def parse_connection(value: str, flags: int) -> int:
