@@ -111,6 +111,7 @@ class FastCGIWire:
         self._stream = STDIN
         self._left: int | None = None
         self._data_left: int | None = None
+        self._complete = False
         self._short = False
         self._aborted = False
         self._responded = False
@@ -132,8 +133,11 @@ class FastCGIWire:
             self._buffer = self._buffer[self._at :] + data
             self._at = 0
 
-    def _parse(self) -> None:
-        """Consume every complete record up to the end of the active request's input."""
+    def _parse(self, to_end: bool = False) -> None:
+        """Consume records until the active request's body is complete, or with ``to_end`` until its stream has ended.
+
+        What follows is looked at after this request, so that it comes to the same however the input was cut.
+        """
         if self._closed:
             return
         buffer = self._buffer
@@ -141,7 +145,7 @@ class FastCGIWire:
         size = len(buffer)
         unpack = HEADER.unpack_from
         try:
-            while size - at >= HEADER_SIZE and not (self._ended and self._state == BODY):
+            while size - at >= HEADER_SIZE and not (self._complete and (self._ended or not to_end)):
                 version, kind, request_id, length, padding = unpack(buffer, at)
                 end = at + HEADER_SIZE + length
                 if version != VERSION:
@@ -154,7 +158,7 @@ class FastCGIWire:
                     self._take_record(kind, content)
                 else:
                     self._take_foreign(kind, request_id, content)
-            if at < size and buffer[at] != VERSION and not (self._ended and self._state == BODY):
+            if at < size and buffer[at] != VERSION and not self._complete:
                 raise self._describe_version(buffer[at])
         except RemoteProtocolError:
             self._close()
@@ -250,6 +254,7 @@ class FastCGIWire:
         self._params = []
         self._request = VariableRequest(self._endpoint, self._peer, variables, total, True)
         self._state = BODY
+        self._complete = total == 0
 
     def _take_content(self, content: bytes) -> None:
         """Take a piece of body; what goes beyond the announced length is dropped."""
@@ -258,6 +263,7 @@ class FastCGIWire:
             if len(content) > left:
                 content = content[:left]
             self._left = left - len(content)
+            self._complete = self._left == 0 and (self._role != FILTER or self._stream == DATA)
         elif self._received + len(content) > self._limits.body:
             raise RemoteProtocolError(f"the body is longer than {self._limits.body} bytes", 413, "RFC 9110 15.5.14")
         if content:
@@ -270,13 +276,14 @@ class FastCGIWire:
         if self._role == FILTER and self._stream == STDIN:
             self._stream = DATA
             self._left = self._data_left
+            self._complete = self._left == 0
         else:
-            self._ended = True
+            self._ended = self._complete = True
 
     def _abort(self) -> None:
         """The front server wants no response any more (section 5.4)."""
         if self._taken:
-            self._ended = self._short = self._aborted = True
+            self._ended = self._complete = self._short = self._aborted = True
             return
         keep = self._keep
         self._output += format_end_request(self._request_id, 0, 0)
@@ -298,7 +305,7 @@ class FastCGIWire:
         request = self._request
         if request is not None:
             self._taken = True
-            if self._ended:
+            if self._complete:
                 self._settle_length(request)
             return request
         if self._eof and not self._closed and self.has_partial_request:
@@ -313,36 +320,32 @@ class FastCGIWire:
             if self._received and self._role == RESPONDER:
                 request.variables["CONTENT_LENGTH"] = str(self._received)
 
-    def _has_all(self) -> bool:
-        """True when every byte that the application may read has come; the empty record may still be on its way."""
-        return self._ended or (self._left == 0 and (self._role != FILTER or self._stream == DATA))
-
     def body_ready(self) -> bool:
         """True when the body is complete, or much of it is held, or the request was aborted."""
-        if not self._has_all():
+        if not self._complete:
             self._parse()
-        if self._ended and self._request is not None:
+        if self._complete and self._request is not None:
             self._settle_length(self._request)
-        return self._has_all() or self._body.held >= self._limits.buffered_body
+        return self._complete or self._body.held >= self._limits.buffered_body
 
     def take_body(self, size: int) -> bytes | None:
         """Return at most ``size`` bytes of the body."""
         body = self._body
-        if not body.held and not self._has_all():
+        if not body.held and not self._complete:
             self._parse()
         if body.held:
             return body.take(size)
-        if self._short and self._ended:
+        if self._short and self._complete:
             raise BodyIncomplete("the body ended before its announced length")
-        if self._has_all():
+        if self._complete:
             return b""
         if self._eof:
             raise BodyIncomplete("the connection ended within the request's body")
         return None
 
     def body_complete(self) -> bool:
-        """True when the empty record that ends the body has come, too."""
-        return self._ended
+        """True when the whole body has come; after ``finish``, when its stream's last record has come, too."""
+        return self._complete or self._ended
 
     def take_output(self) -> bytes:
         """Return answers to management records and refusals of multiplexed requests."""
@@ -450,12 +453,12 @@ class FastCGIWire:
 
     def finish(self) -> bool:
         """End the exchange. Return True when the front keeps the connection and the whole body has come."""
-        if not self._has_all():
+        if not self._complete or not (self._keep or self._ended):
             try:
-                self._parse()
+                self._parse(to_end=not self._keep)
             except RemoteProtocolError:
                 pass  # the connection is closed, and nobody waits for this body
-        keep = self._keep and self._responded and self._has_all() and not self._eof
+        keep = self._keep and self._responded and self._complete and not self._eof
         if not keep:
             self._closed = True
         self._forget()
