@@ -386,6 +386,35 @@ def test_a_body_that_ends_early_after_the_application_was_called_is_incomplete()
         assert not wire.finish()
 
 
+@pytest.mark.parametrize("data", [CHUNKED + b"5\r\nhelloXX", CHUNKED + b"ZZ\r\n"])
+def test_a_malformed_body_stays_malformed(data: bytes) -> None:
+    wire = start(data, buffered_body=0)
+    errors = []
+    for read in (lambda: wire.take_body(10), lambda: wire.take_body(10), wire.body_ready):
+        with pytest.raises(RemoteProtocolError) as caught:
+            read()
+        errors.append(caught.value)
+    assert errors[0] is errors[1] is errors[2]
+    assert not wire.body_complete()
+    assert not wire.finish()
+
+
+def test_a_refused_body_stays_refused() -> None:
+    wire = start(post(b"Content-Length: 5\r\n", b"hel"))
+    wire.receive(b"")
+    for read in (wire.body_ready, lambda: wire.take_body(10)):
+        with pytest.raises(RemoteProtocolError):
+            read()
+
+
+def test_the_input_may_end_before_a_body_is_read() -> None:
+    wire = start(post(EXPECT + b"Content-Length: 5\r\n"))
+    assert wire.body_ready()
+    wire.receive(b"")
+    with pytest.raises(BodyIncomplete):
+        wire.take_body(10)
+
+
 def test_B081_a_body_is_read_to_its_end_and_no_further() -> None:
     wire = start(post(b"Content-Length: 4\r\n", b"abcd" + NEXT))
     assert [wire.take_body(100), wire.take_body(100), wire.take_body(1)] == [b"abcd", b"", b""]
@@ -609,6 +638,7 @@ SIZE = [("Content-Length", "4")]
         (HEAD, "200 OK", [("Content-Length", "10")], b"10"),
         (HEAD, "404 Not Found", SIZE, b"4"),
         (HEAD, "204 No Content", SIZE, b""),
+        (b"HEAD /%20 HTTP/1.1\r\nHost: a\r\n\r\n", "200 OK", SIZE, b"4"),
         (HEAD, "304 Not Modified", [], b""),
         (get(b"/"), "204 No Content", [], b""),
         (get(b"/"), "204 No Content", SIZE, b""),

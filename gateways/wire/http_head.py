@@ -90,8 +90,7 @@ def _parse_unusual(text: str, limits: WireLimits, endpoint: Endpoint, peer: obje
     """Return what ``parse_head`` does, for a target with an escape or fragment, or one that is no path."""
     match = _REQUEST_LINE.match(text)
     if match is None:
-        check_head(text, True, limits)
-        raise AssertionError("a refused head was not refused")
+        raise refuse_head(text, limits)
     method, target, minor = match.groups()
     pairs, flags, length, host = parse_fields(text, match.end(), minor, limits)
     path, query, scheme, authority = parse_target(method, target)
@@ -116,8 +115,10 @@ def parse_fields(
     lines = text.count("\n") - 2
     if len(pairs) != lines:
         pairs = [(name, value.rstrip(" \t")) for name, value in find_fields(text, start, len(text) - 2)]
-    if len(pairs) != lines or lines > limits.fields or len(text) > limits.shortest:
-        check_head(text, lines != len(pairs), limits)
+    if len(pairs) != lines or lines > limits.fields:
+        raise refuse_head(text, limits)
+    if len(text) > limits.shortest:
+        scan_lines(text, 0, 0, limits)
     seen: dict[str, str] = {}
     kinds = _FIELD_KINDS
     for name, value in pairs:
@@ -239,11 +240,13 @@ def check_line(line: str, lines: int, limits: WireLimits) -> None:
             raise RemoteProtocolError(f"more than {limits.fields} fields came", 431, "RFC 9110 5.4")
 
 
-def check_head(text: str, refused: bool, limits: WireLimits) -> None:
-    """Raise the first error of a complete head; if it is ``refused`` already, raise in any case."""
-    scan_lines(text, 0, 0, limits)
-    if refused:
-        raise RemoteProtocolError("the request head is malformed", 400, "RFC 9112 2.1")
+def refuse_head(text: str, limits: WireLimits) -> RemoteProtocolError:
+    """Return the first error of a complete head that has one."""
+    try:
+        scan_lines(text, 0, 0, limits)
+    except RemoteProtocolError as error:
+        return error
+    return RemoteProtocolError("the request head is malformed", 400, "RFC 9112 2.1")
 
 
 def refuse_request_line(line: str) -> RemoteProtocolError:
