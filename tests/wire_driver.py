@@ -51,8 +51,11 @@ def read_nothing(take: Callable[[int], bytes | None]) -> Iterator[bytes | None]:
 
 
 def read_ten(take: Callable[[int], bytes | None]) -> Iterator[bytes | None]:
-    """An application that reads ten bytes."""
-    yield take(10)
+    """An application that reads ten bytes, if there are so many."""
+    left = 10
+    while left and (piece := take(left)) != b"":
+        left -= len(piece or b"")
+        yield piece
 
 
 class Driver:

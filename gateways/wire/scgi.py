@@ -36,8 +36,8 @@ def parse_block_size(start: bytes, limit: int) -> tuple[int, int] | None:
     """
     colon = start.find(b":", 0, MAX_DIGITS + 1)
     digits = start[: colon if colon >= 0 else MAX_DIGITS + 1]
-    if digits and not digits.isdigit():
-        raise RemoteProtocolError(f"netstring length {digits.decode('latin-1')!r} is not a number", 400, "netstrings")
+    if wrong := digits.lstrip(b"0123456789"):
+        raise RemoteProtocolError(f"{chr(wrong[0])!r} in a netstring's length", 400, "netstrings")
     if colon < 0:
         if len(digits) > MAX_DIGITS:
             raise RemoteProtocolError(f"a netstring length of more than {MAX_DIGITS} digits", 400, "netstrings")
