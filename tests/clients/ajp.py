@@ -214,13 +214,17 @@ class Front:
         return self._read(int.from_bytes(head[2:], "big"))
 
     def exchange(self, request: bytes, data: bytes = b"", chunked: bool = False) -> Answer:
-        """Send a request and its body, the first packet unasked as a Content-Length asks for; return the answer."""
+        """Send a request and its body, the first packet unasked as a Content-Length asks for; return the answer.
+
+        Without a request, only read the next answer.
+        """
         largest = self.packet_size - 6
         rest = data
         if data and not chunked:
             request += body(data[:largest])
             rest = data[largest:]
-        self.sock.sendall(request)
+        if request:
+            self.sock.sendall(request)
         payloads = []
         while (payload := self.read_payload()) is not None:
             payloads.append(payload)
