@@ -416,9 +416,8 @@ def test_ajp_B036_the_end_of_input_inside_a_request(running: Running, data: byte
     with running.front() as front:
         front.sock.sendall(data)
         front.sock.shutdown(socket.SHUT_WR)
-        answer = front.exchange(b"")
+        (answer,) = ajp.parse_answers(list(iter(front.read_payload, None)))
         assert (answer.status, answer.reuse) == (400, False)
-        assert front.at_end()
 
 
 def test_ajp_byte_by_byte(running: Running) -> None:
