@@ -46,15 +46,13 @@ def make_timer(contender: Contender, data: bytes) -> timeit.Timer:
 
 
 def measure(contenders: list[Contender]) -> dict[tuple[str, str], float]:
-    """Return CPU microseconds of (parser, head): medians of rounds in which the parsers take turns."""
-    figures: dict[tuple[str, str], list[float]] = {}
-    for head, data in HEADS.items():
-        timers = {c.name: make_timer(c, data) for c in contenders}
-        repeats = {name: max(1, int(SLICE / (timer.timeit(200) / 200))) for name, timer in timers.items()}
-        for _ in range(ROUNDS):
-            for name, timer in timers.items():
-                seconds = timer.timeit(repeats[name]) / repeats[name]
-                figures.setdefault((name, head), []).append(seconds * 1e6)
+    """Return CPU microseconds of (parser, head): medians of rounds in which parsers and heads take turns."""
+    timers = {(c.name, head): make_timer(c, data) for head, data in HEADS.items() for c in contenders}
+    repeats = {key: max(1, int(SLICE / (timer.timeit(200) / 200))) for key, timer in timers.items()}
+    figures: dict[tuple[str, str], list[float]] = {key: [] for key in timers}
+    for _ in range(ROUNDS):
+        for key, timer in timers.items():
+            figures[key].append(timer.timeit(repeats[key]) / repeats[key] * 1e6)
     return {key: median(values) for key, values in figures.items()}
 
 
