@@ -138,7 +138,7 @@ def judge_death(told: int, state: State, status: int, age: float, requests: int)
         return Verdict(True, True, True)
     if code == 0 and (requests or state is State.CLOSING):
         return Verdict(False, False, False)
-    return Verdict(code != 0, age < QUICK, False)
+    return Verdict(code != 0, age < QUICK and not requests, False)
 
 
 def format_status(status: int) -> str:

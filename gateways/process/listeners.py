@@ -210,11 +210,22 @@ def close_listeners(listeners: Iterable[socket.socket]) -> None:
             listener.close()
 
 
+def number_free_ports(addresses: Sequence[Address]) -> list[tuple[Address, int]]:
+    """Return each address with a number: how often it stood there before if it asks for a free port, otherwise 0."""
+    keys = []
+    counts: dict[Address, int] = {}
+    for address in addresses:
+        keys.append((address, counts.get(address, 0)))
+        if not address.path and not address.port:
+            counts[address] = counts.get(address, 0) + 1
+    return keys
+
+
 class OpenListeners:
     """What is open, by address, so that a reload keeps listening where it already does."""
 
     def __init__(self) -> None:
-        self._open: dict[Address, Listener] = {}
+        self._open: dict[tuple[Address, int], Listener] = {}
 
     def acquire(
         self,
@@ -225,16 +236,18 @@ class OpenListeners:
     ) -> list[Listener]:
         """Return a listener for each of ``addresses``: the one that is open, or a new one; all of them or none.
 
+        Port 0 is another port each time it stands there; any other address that stands twice gives the same listener.
         Closing those that a new pool no longer has is the supervisor's. Raise as ``open_listener`` does.
         """
-        known = {address: listener for address, listener in self._open.items() if listener.fileno() != -1}
-        opened: dict[Address, Listener] = {}
+        known = {key: listener for key, listener in self._open.items() if listener.fileno() != -1}
+        opened: dict[tuple[Address, int], Listener] = {}
+        keys = number_free_ports(addresses)
         try:
-            for address in addresses:
-                if address not in known and address not in opened:
-                    opened[address] = open_listener(address, backlog, mode, defer_accept)
+            for key in keys:
+                if key not in known and key not in opened:
+                    opened[key] = open_listener(key[0], backlog, mode, defer_accept)
         except ConfigurationError:
             close_listeners(opened.values())
             raise
         self._open = {**known, **opened}
-        return [self._open[address] for address in addresses]
+        return [self._open[key] for key in keys]

@@ -108,7 +108,7 @@ class Roster:
         self._give_up(generation)
 
     def reap(self, now: float) -> int:
-        """Collect the dead, one log line each; return how many of them had not been told to go.
+        """Collect the dead, one log line each; return how many went by surprise: neither told to nor seen to leave.
 
         Pids that are not ours (we may be process 1) are collected in silence.
         """
@@ -123,13 +123,19 @@ class Roster:
             words = format_death(child, death, line, now)
             verdict = judge_death(child.told, child.state, death.status, now - child.born, line.requests)
             (self._log.error if verdict.loud else self._log.info)("%s", words)
-            died += not child.told
+            died += not child.told and child.kill_at == inf
             if verdict.failed:
                 child.generation.fail(words, verdict.boot, now)
+            elif line.requests:
+                child.generation.backoff.succeed()
         return died
 
-    def observe(self, now: float) -> None:
-        """Look at the scoreboard: note who is ready and who has settled; who leaves by itself gets a time limit."""
+    def observe(self, now: float) -> int:
+        """Look at the scoreboard: note who is ready and who has settled; who leaves by itself gets a time limit.
+
+        Return how many have newly been found to leave by themselves: they are replaced before they are gone.
+        """
+        leaving = 0
         for child in self:
             state = child.observe()
             if state is State.STARTING:
@@ -140,6 +146,8 @@ class Roster:
                 child.generation.backoff.succeed()
             if state is State.CLOSING and not child.told and child.kill_at == inf:
                 child.kill_at = now + child.generation.pool.limits.graceful_timeout
+                leaving += 1
+        return leaving
 
     def kill_overdue(self, now: float) -> None:
         """Kill those whose time to leave is over."""

@@ -105,7 +105,7 @@ class Supervisor:
                 if number in ACTIONS:
                     ACTIONS[number](self)
             now = monotonic()
-            roster.observe(now)
+            died += roster.observe(now)
             roster.kill_overdue(now)
             if self._stop is Stop.NO:
                 self._maintain(died, now)

@@ -76,6 +76,14 @@ class Worker:
         signal.signal(signal.SIGTERM, self._on_stop)
         signal.signal(signal.SIGQUIT, self._on_retire)
         self.slot.idle()
+        self._tell()
+
+    def leaving(self) -> None:
+        """Say that this worker takes no new connection and will leave: its successor is started now."""
+        self.slot.closing()
+        self._tell()
+
+    def _tell(self) -> None:
         if self._news is not None:
             self._news.ring()
 

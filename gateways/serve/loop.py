@@ -58,7 +58,8 @@ class Listener:
 class ConnectionLoop:
     """Serves connections until told to stop.
 
-    ``max_requests``: requests after which this process wants to be replaced, 0 for never. ``wakeups``: descriptors of
+    ``max_requests``: requests after which this process wants to be replaced, 0 for never. ``leaving`` is called once
+    when it stops accepting, in place of ``slot.closing``. ``wakeups``: descriptors of
     others to watch, each with the function to call when it is readable. ``stop_kind`` is ``""``, ``"retire"`` (kept
     connections get one more answer, within the keep-alive time) or ``"stop"`` (idle connections are closed at once).
     """
@@ -71,6 +72,7 @@ class ConnectionLoop:
         slot: Slot,
         log: Log,
         max_requests: int = 0,
+        leaving: Callable[[], None] | None = None,
     ) -> None:
         self.listeners = {listener.fd: listener for listener in listeners}
         self.mounts = mounts
@@ -83,6 +85,7 @@ class ConnectionLoop:
         self._recycling = False
         self.connections: dict[int, Connection] = {}
         self.wakeups: dict[int, Callable[[], None]] = {}
+        self._leaving = leaving or slot.closing
         self._epoll = select.epoll()
         self._keep_alive = times.keep_alive or float("inf")
         self._next_sweep = 0.0
@@ -129,7 +132,7 @@ class ConnectionLoop:
             # to leave nobody comes, and the wake-up for a waiting connection may have come to it alone.
             self._leave_listeners(accept=not self.is_spent)
             self.stop_kind = kind
-            self.slot.closing()
+            self._leaving()
         if kind == "stop":
             for connection in list(self.connections.values()):
                 if connection.phase == IDLE or (connection.phase == HEAD and not connection.wire.has_partial_request):
