@@ -218,7 +218,7 @@ def format_announcement(settings: ServerSettings, addresses: Sequence[str], pid:
     lines = [f"gateways {__version__}"]
     rest = list(addresses)
     for pool in settings.pools:
-        bound = [rest.pop(0) if rest else address for address in pool.listen]
+        bound = [f"{place.wire}://{rest.pop(0) if rest else place.address}" for place in pool.listen]
         lines += ["", *format_pool(pool, bound)]
     reload = "configuration and code" if settings.file else "code"
     lines += ["", f"stop: Ctrl-C, or kill -TERM {pid}; reload {reload}: kill -HUP {pid}", ""]
@@ -232,8 +232,9 @@ def format_pool(pool: PoolSettings, addresses: Sequence[str]) -> list[str]:
     rows = []
     for address in addresses:
         for mount in pool.mounts:
-            where = f"{address} {mount.path}" if address.startswith("unix:") else f"{pool.wire}://{address}{mount.path}"
+            where = f"{address} {mount.path}" if "://unix:" in address else f"{address}{mount.path}"
             rows.append((where, mount.model, str(mount.target)))
     width = max((len(row[0]) for row in rows), default=0)
     lines = [f"  {where:<{width}}  {model:<8}  {target}" for where, model, target in rows]
-    return [f'pool "{pool.name}": {pool.wire}; {workers}', *lines]
+    wires = ", ".join(dict.fromkeys(place.wire for place in pool.listen))
+    return [f'pool "{pool.name}": {wires}; {workers}', *lines]

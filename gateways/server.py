@@ -12,10 +12,11 @@ from gateways.core.mounts import Mount, MountTable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from gateways.config.settings import MountSettings, PoolSettings, ServerSettings
-    from gateways.core.interfaces import ExecutionModel, Log, Wire
+    from gateways.core.interfaces import ExecutionModel, Log, WireFactory
+    from gateways.core.request import Endpoint
     from gateways.process.listeners import OpenListeners
     from gateways.process.pool import Pool
     from gateways.process.worker import Worker
@@ -72,16 +73,12 @@ def make_script_model(mount: MountSettings) -> ExecutionModel:
     from gateways.execution.script import ScriptModel
 
     recipe = make_recipe(mount.model, namespace=mount.namespace, stat_scripts=mount.stat_scripts)
-    return ScriptModel(
-        mount.model, source, recipe, stdio=mount.stdio, pass_authorization=mount.pass_authorization
-    )
+    return ScriptModel(mount.model, source, recipe, stdio=mount.stdio, pass_authorization=mount.pass_authorization)
 
 
 def make_mounts(pool: PoolSettings) -> list[Mount]:
     """Return the mounts of a pool, and its index page where nothing is mounted at the root."""
-    mounts = [
-        Mount(settings.path, make_model(settings), {"GATEWAYS_MODE": settings.model}) for settings in pool.mounts
-    ]
+    mounts = [Mount(settings.path, make_model(settings), {"GATEWAYS_MODE": settings.model}) for settings in pool.mounts]
     if all(mount.prefix for mount in mounts):
         from gateways.execution.index import IndexModel, make_rows
 
@@ -98,22 +95,68 @@ def load_mounts(mounts: list[Mount]) -> None:
 # Listeners and wires.
 
 
-def make_listener(sock: socket.socket, pool: PoolSettings) -> Listener:
-    """Return what accepts on ``sock`` and speaks the pool's wire."""
+def make_http(endpoint: Endpoint, pool: PoolSettings) -> WireFactory:
+    """Return what makes the ``http`` wire of a connection."""
+    from gateways.wire.http import HTTPWire
+
+    limits = pool.wire_limits()
+    date = make_clock()
+    return lambda peer: HTTPWire(endpoint, peer, limits, date)
+
+
+def make_fastcgi(endpoint: Endpoint, pool: PoolSettings) -> WireFactory:
+    """Return what makes the ``fastcgi`` wire of a connection."""
+    from gateways.wire.fastcgi import FastCGIWire
+
+    limits = pool.wire_limits()
+    most = str(pool.max_servers)
+    values = {"FCGI_MAX_CONNS": most, "FCGI_MAX_REQS": most, "FCGI_MPXS_CONNS": "0"}
+    return lambda peer: FastCGIWire(endpoint, peer, limits, values)
+
+
+def make_scgi(endpoint: Endpoint, pool: PoolSettings) -> WireFactory:
+    """Return what makes the ``scgi`` wire of a connection."""
+    from gateways.wire.scgi import SCGIWire
+
+    limits = pool.wire_limits()
+    return lambda peer: SCGIWire(endpoint, peer, limits)
+
+
+def make_ajp(endpoint: Endpoint, pool: PoolSettings) -> WireFactory:
+    """Return what makes the ``ajp`` wire of a connection."""
+    from gateways.wire.ajp import AJPWire
+
+    limits = pool.wire_limits()
+    return lambda peer: AJPWire(endpoint, peer, limits)
+
+
+def make_uwsgi(endpoint: Endpoint, pool: PoolSettings) -> WireFactory:
+    """Return what makes the ``uwsgi`` wire of a connection."""
+    from gateways.wire.uwsgi import UwsgiWire
+
+    limits = pool.wire_limits()
+    return lambda peer: UwsgiWire(endpoint, peer, limits)
+
+
+WIRE_MAKERS: dict[str, Callable[[Endpoint, PoolSettings], WireFactory]] = {
+    "http": make_http,
+    "fastcgi": make_fastcgi,
+    "scgi": make_scgi,
+    "ajp": make_ajp,
+    "uwsgi": make_uwsgi,
+}
+"""What makes each wire: ``make(endpoint, pool)`` imports it and returns ``factory(peer)``, called for a connection."""
+
+
+def make_listener(sock: socket.socket, wire: str, pool: PoolSettings) -> Listener:
+    """Return what accepts on ``sock`` and speaks ``wire`` there."""
     from gateways.core.request import Endpoint
     from gateways.serve.loop import Listener
     from gateways.serve.names import find_server_name
-    from gateways.wire.http import HTTPWire
 
     name, port = find_server_name(sock)
     endpoint = Endpoint(pool.server_name or name, port, pool.trusted_proxies)
-    limits = pool.wire_limits()
-    date = make_clock()
-
-    def wire(peer: object) -> Wire:
-        return HTTPWire(endpoint, peer, limits, date)
-
-    return Listener(sock, wire)
+    return Listener(sock, WIRE_MAKERS[wire](endpoint, pool))
 
 
 def make_clock() -> Callable[[], str]:
@@ -149,9 +192,11 @@ def run_worker(worker: Worker, pool: PoolSettings) -> None:
             sys.path.insert(0, folder)
     mounts = make_mounts(pool)
     load_mounts(mounts)
-    listeners = [make_listener(sock, pool) for sock in worker.listeners]
+    listeners = [
+        make_listener(sock, place.wire, pool) for sock, place in zip(worker.listeners, pool.listen, strict=True)
+    ]
     loop = ConnectionLoop(
-        listeners, MountTable(mounts), pool.time_limits(), worker.slot, worker.log, worker.max_requests
+        listeners, MountTable(mounts), pool.time_limits(), worker.slot, worker.log, worker.max_requests, worker.leaving
     )
 
     def obey() -> None:
@@ -185,7 +230,7 @@ def make_pool(pool: PoolSettings, listeners: OpenListeners) -> Pool:
         max_requests_jitter=pool.max_requests_jitter / 100,
         graceful_timeout=pool.graceful_timeout,
     )
-    addresses = [parse_address(address) for address in pool.listen]
+    addresses = [parse_address(place.address) for place in pool.listen]
     opened = listeners.acquire(addresses, backlog=pool.listen_backlog, defer_accept=DEFER_ACCEPT)
     return Pool(pool.name, limits, opened, lambda worker: run_worker(worker, pool))
 
@@ -217,9 +262,10 @@ def serve(
     from gateways.process.supervisor import Supervisor
 
     listeners = OpenListeners()
-    first: list[Pool] = [make_pool(take_pool(settings), listeners)]
+    pool = take_pool(settings)
+    first: list[Pool] = [make_pool(pool, listeners)]
     announce([format_address(listener) for listener in first[0].listeners])
-    preload()
+    preload({place.wire for place in pool.listen})
 
     def load() -> Pool:
         return first.pop() if first else make_pool(take_pool(reload()), listeners)
@@ -227,14 +273,18 @@ def serve(
     return Supervisor(load, log).run()
 
 
-def preload() -> None:
-    """Import what every worker needs, so that they share it."""
+def preload(wires: Iterable[str]) -> None:
+    """Import what every worker needs, so that they share it; of the wires only those that are spoken."""
+    from importlib import import_module
+
     import gateways.execution.handler
     import gateways.execution.loading
     import gateways.execution.wsgi
     import gateways.serve.loop
-    import gateways.serve.names
-    import gateways.wire.http  # noqa: F401
+    import gateways.serve.names  # noqa: F401
+
+    for wire in wires:
+        import_module(f"gateways.wire.{wire}")
 
 
 def format_address(listener: socket.socket) -> str:
@@ -249,7 +299,7 @@ def format_address(listener: socket.socket) -> str:
 
 
 def run_cgi(target: str, model: str = "") -> int:
-    """Serve the one request that this process's environment and standard input carry (RFC 3875). Return the exit status.
+    """Serve the request that this process's environment and standard input carry (RFC 3875). Return the exit status.
 
     ``target``: ``FILE.py``, ``FILE.py:NAME`` or ``MODULE:NAME``. ``model``: ``wsgi`` or ``handler``; chosen by the
     name that the file defines if not given. A target that cannot be loaded answers 500 and is logged.

@@ -20,25 +20,36 @@ DEADLINE = 20.0
 
 
 class Server:
-    """A running server. ``port``: where its first listener is; ``log``: the path of its error log."""
+    """A running server. ``said``: its announcement; ``log``: the path of its error log."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path, port: int, said: str) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, said: str) -> None:
         self.process = process
         self.log = log
-        self.port = port
         self.said = said
+
+    @property
+    def port(self) -> int:
+        """The port of its first listener, 0 when it has none on the loopback address."""
+        match = re.search(r"[a-z]+://127\.0\.0\.1:([0-9]+)", self.said)
+        return int(match[1]) if match else 0
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """Wire -> the first port where it is spoken."""
+        found = re.findall(r"([a-z]+)://127\.0\.0\.1:([0-9]+)", self.said)
+        return {wire: int(port) for wire, port in reversed(found)}
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
-    def connect(self, timeout: float = DEADLINE) -> socket.socket:
-        """A connection with a deadline on each operation."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout)
+    def connect(self, timeout: float = DEADLINE, wire: str = "") -> socket.socket:
+        """A connection with a deadline on each operation, to the first listener or to the one that speaks ``wire``."""
+        return socket.create_connection(("127.0.0.1", self.ports[wire] if wire else self.port), timeout)
 
-    def exchange(self, data: bytes) -> bytes:
+    def exchange(self, data: bytes, wire: str = "") -> bytes:
         """Send bytes on a new connection and return everything up to its end."""
-        with self.connect() as sock:
+        with self.connect(wire=wire) as sock:
             sock.sendall(data)
             return read_to_end(sock)
 
@@ -152,8 +163,7 @@ def serving(folder: Path, *arguments: str, wanted: Sequence[str] = ()) -> Iterat
         wait_until(lambda: "stop:" in output.read_text() or process.poll() is not None, "the announcement")
         said = output.read_text()
         assert process.poll() is None, said
-        match = re.search(r"http://127\.0\.0\.1:([0-9]+)", said)
-        server = Server(process, log, int(match[1]) if match else 0, said)
+        server = Server(process, log, said)
         yield server
         if process.poll() is None:
             assert server.stop() == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateways.config.addresses import PeerRule
+from gateways.config.addresses import ListenAddress, PeerRule
 from gateways.config.directives import BY_NAME, DIRECTIVES, MODELS, Scope
 from gateways.config.reader import read_configuration, read_settings
 from gateways.config.settings import MountSettings, PoolSettings, ServerSettings
@@ -94,7 +94,7 @@ BAD: list[tuple[str, str | bytes, int, str]] = [
     ("infinite", pool("SendTimeout = inf"), 3, "SendTimeout must be 0 to 86400"),
     ("fraction", pool("MaxRequestsJitter = 10"), 3, "MaxRequestsJitter must be 0 to 1, not 10"),
     ("choice", mount("Target = 'app.py'", "Model = 'registy'"), 4, "did you mean registry?"),
-    ("choice-far", pool("Wire = 'gopher'"), 3, 'Wire must be one of http; not "gopher"'),
+    ("choice-far", pool("Wire = 'gopher'"), 3, 'Wire must be one of http, fastcgi, scgi, ajp, uwsgi; not "gopher"'),
     ("number-for-text", mount("Target = 5"), 3, "Target must be text in quotes, not 5"),
     ("empty-text", mount("Target = ''"), 3, "Target must be text that is not empty"),
     ("control-character", mount(r"Target = 'app.py'", r'Title = "a\u0007b"'), 4, "no control characters"),
@@ -107,6 +107,14 @@ BAD: list[tuple[str, str | bytes, int, str]] = [
     ("bare-ipv6", pool("Listen = '::1:80'"), 3, "Listen must be HOST:PORT"),
     ("unix-empty", pool("Listen = 'unix:'"), 3, "a path of 1 to 107 bytes"),
     ("unix-long", pool(f"Listen = 'unix:/{'a' * 107}'"), 3, "a path of 1 to 107 bytes"),
+    ("scheme", pool("Listen = 'gopher://127.0.0.1:1'"), 3,
+     'Listen must be WIRE://ADDRESS with one of the wires http, fastcgi, scgi, ajp, uwsgi, not "gopher://127.0.0.1:1"'),
+    ("scheme-case", pool("Listen = 'HTTP://127.0.0.1:1'"), 3, "with one of the wires"),
+    ("scheme-alone", pool("Listen = 'http://'"), 3, "Listen must be HOST:PORT"),
+    ("scheme-twice", pool("Listen = 'http://scgi://127.0.0.1:1'"), 3, "Listen must be HOST:PORT"),
+    ("scheme-path", pool("Listen = 'http://127.0.0.1:1/'"), 3, "Listen must be HOST:PORT"),
+    ("two-wires-at-one-place", pool("Listen = ['127.0.0.1:1', 'scgi://127.0.0.1:1']"), 3,
+     "Listen names 127.0.0.1:1 twice: one address speaks one wire"),
     ("same-address-twice", pool("Listen = ['127.0.0.1:1', '127.0.0.1:1']"), 3, "names nothing twice"),
     ("no-address", pool("Listen = []"), 3, "at least one"),
     ("network", pool("TrustedProxies = ['10.0.0.1/8']"), 3, "host bits are set"),
@@ -195,9 +203,10 @@ def test_everything_that_is_not_written_has_its_default(folder: Path) -> None:
     assert (settings.error_log, settings.log_level, settings.file) == ("", "info", str(folder / "gateways.toml"))
     (only,) = settings.pools
     for directive in DIRECTIVES:
-        if directive.scope is Scope.POOL and directive.name != "PythonPath":
+        if directive.scope is Scope.POOL and directive.name not in ("PythonPath", "Listen"):
             assert getattr(only, directive.attribute) == directive.default, directive.name
     assert only.python_path == (str(folder),)
+    assert only.listen == (ListenAddress("127.0.0.1:8000", "http"),)
     assert only.mounts == (
         MountSettings(
             path="/", target=Target("callable_file", str(folder / "app.py"), "application"), model="wsgi", title="",
@@ -213,7 +222,8 @@ def test_everything_that_is_written_arrives(folder: Path) -> None:
 ErrorLog = "error.log"
 LogLevel = "debug"
 [pool.a]
-Listen = ["[::1]:8001", "unix:run.sock", "0.0.0.0:0", "8002"]
+Listen = ["[::1]:8001", "unix:run.sock", "http://0.0.0.0:0", "ajp://8002"]
+Wire = "scgi"
 StartServers = 2
 MinSpareServers = 1
 MaxSpareServers = 3
@@ -255,7 +265,9 @@ Stdio = "object"
     assert settings is not None
     assert (settings.error_log, settings.log_level) == (str(folder / "error.log"), "debug")
     (only,) = settings.pools
-    assert only.listen == ("[::1]:8001", f"unix:{folder}/run.sock", "0.0.0.0:0", "127.0.0.1:8002")
+    assert [str(place) for place in only.listen] == [
+        "scgi://[::1]:8001", f"scgi://unix:{folder}/run.sock", "http://0.0.0.0:0", "ajp://127.0.0.1:8002"
+    ]  # fmt: skip
     assert (only.start_servers, only.min_spare_servers, only.max_spare_servers, only.max_servers) == (2, 1, 3, 4)
     assert (only.max_requests_per_child, only.max_requests_jitter, only.graceful_timeout) == (50, 0.0, 2.5)
     assert only.python_path == (str(folder / "lib"), "/")
@@ -339,8 +351,8 @@ def test_the_process_model_understands_every_address(folder: Path, text: str) ->
     settings, mistakes = read(folder, pool(f"Listen = '{text}'"))
     assert mistakes == []
     assert settings is not None
-    (plain,) = settings.pools[0].listen
-    assert str(parse_address(plain)) == plain
+    (place,) = settings.pools[0].listen
+    assert str(parse_address(place.address)) == place.address
 
 
 TRUST = [

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gateways.config.addresses import ListenAddress
 from gateways.config.directives import DIRECTIVES
 from gateways.config.options import add_options, override_settings, read_options
 from gateways.config.reader import read_configuration
@@ -46,7 +47,7 @@ def test_a_target_alone_is_served_by_one_pool_with_every_default(folder: Path) -
     assert (settings.file, pool.name, pool.listen, pool.python_path) == (
         "",
         "main",
-        ("127.0.0.1:8000",),
+        (ListenAddress("127.0.0.1:8000", "http"),),
         (str(folder),),
     )
     assert (mount.path, mount.model) == ("/", "wsgi")
@@ -55,7 +56,7 @@ def test_a_target_alone_is_served_by_one_pool_with_every_default(folder: Path) -
 
 def test_every_directive_is_an_option_and_arrives(folder: Path) -> None:
     given = {
-        "--error-log": ("x.log", str(folder / "x.log")), "--log-level": ("debug", "debug"), "--wire": ("http", "http"),
+        "--error-log": ("x.log", str(folder / "x.log")), "--log-level": ("debug", "debug"), "--wire": ("scgi", "scgi"),
         "--start-servers": ("1", 1), "--min-spare-servers": ("2", 2), "--max-spare-servers": ("3", 3),
         "--max-servers": ("4", 4), "--max-requests-per-child": ("100", 100), "--max-requests-jitter": ("0.5", 0.5),
         "--graceful-timeout": ("1.5", 1.5), "--listen-backlog": ("7", 7), "--keep-alive-timeout": ("0", 0.0),
@@ -66,7 +67,10 @@ def test_every_directive_is_an_option_and_arrives(folder: Path) -> None:
         "--model": ("registry", "registry"), "--title": ("T", "T"), "--namespace": ("shared", "shared"),
         "--stat-scripts": ("off", False), "--stdio": ("descriptor", "descriptor"), "--pass-authorization": ("on", True),
         "--script-time-limit": ("10", 10.0), "--pages": ("/a,/b", ("/a", "/b")),
-        "--bind": ("127.0.0.1:0,[::1]:0", ("127.0.0.1:0", "[::1]:0")), "--python-path": ("lib", (str(folder / "lib"),)),
+        "--bind": (
+            "127.0.0.1:0,http://[::1]:0", (ListenAddress("127.0.0.1:0", "scgi"), ListenAddress("[::1]:0", "http"))
+        ),
+        "--python-path": ("lib", (str(folder / "lib"),)),
     }  # fmt: skip
     words = [word for flag, (text, _) in given.items() for word in (flag, text)]
     settings, mistakes = read(folder, "script.py", *words, "--trusted-proxies", "10.0.0.0/8,unix")
@@ -82,9 +86,9 @@ def test_every_directive_is_an_option_and_arrives(folder: Path) -> None:
 
 
 def test_an_option_that_lists_may_be_repeated(folder: Path) -> None:
-    settings, _ = read(folder, "app.py", "--bind", "127.0.0.1:1", "--bind", "unix:a")
+    settings, _ = read(folder, "app.py", "--bind", "127.0.0.1:1", "--bind", "ajp://unix:a")
     assert settings is not None
-    assert settings.pools[0].listen == ("127.0.0.1:1", f"unix:{folder}/a")
+    assert [str(place) for place in settings.pools[0].listen] == ["http://127.0.0.1:1", f"ajp://unix:{folder}/a"]
 
 
 WRONG = [
@@ -124,7 +128,8 @@ def test_an_address_beside_a_file_wins_over_the_file(folder: Path) -> None:
     settings, mistakes = override(folder, "one.toml", "--bind", "127.0.0.1:0", "--log-level", "error")
     assert mistakes == []
     assert settings is not None
-    assert (settings.pools[0].listen, settings.log_level, settings.error_log) == (("127.0.0.1:0",), "error", "")
+    (place,) = settings.pools[0].listen
+    assert (str(place), settings.log_level, settings.error_log) == ("http://127.0.0.1:0", "error", "")
     assert settings.pools[0].max_servers == 9
 
 

@@ -1,4 +1,4 @@
-"""Addresses in a configuration: where a pool listens, and which peers it trusts.
+"""Addresses in a configuration: where a pool listens and what it speaks there, and which peers it trusts.
 
 Pure: resolves no name and opens no socket.
 """
@@ -14,8 +14,34 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _HOST_PORT = re.compile(r"(?:(?:\[(?P<six>[^\]]*)\]|(?P<host>[^:\[\]/]*)):)?(?P<port>[0-9]{1,5})")
 _LOOPBACK = "127.0.0.1"
+WIRES = ("http", "fastcgi", "scgi", "ajp", "uwsgi")
+"""The protocols that can be spoken on a listening socket."""
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _MAX_UNIX_PATH = 107
+
+
+@dataclass(frozen=True, slots=True)
+class ListenAddress:
+    """Where a pool listens, and the wire that is spoken there; ``""`` while that is the pool's ``Wire``."""
+
+    address: str
+    wire: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.wire}://{self.address}" if self.wire else self.address
+
+
+def parse_listen(text: str) -> ListenAddress:
+    """Return what ``WIRE://ADDRESS`` or ``ADDRESS`` means.
+
+    Raise ``ValueError`` with the rest of the sentence "Listen must be ...".
+    """
+    wire, found, address = text.partition("://")
+    if not found:
+        return ListenAddress(parse_address(text))
+    if wire not in WIRES:
+        raise ValueError(f'WIRE://ADDRESS with one of the wires {", ".join(WIRES)}, not "{text}"')
+    return ListenAddress(parse_address(address), wire)
 
 
 def parse_address(text: str) -> str:

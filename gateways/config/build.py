@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from gateways.config.addresses import ListenAddress
 from gateways.config.directives import REQUIRED, SCRIPT_MODELS
 from gateways.config.sections import Mistakes, Section
 from gateways.config.settings import MountSettings, PoolSettings, ServerSettings
@@ -42,7 +43,7 @@ def build_server(
     """Return the server's settings; note addresses that two pools claim, and folders that are not there."""
     owners: dict[str, str] = {}
     for pool, place in pools:
-        for address in () if "listen" in place.bad else pool.listen:
+        for address in () if "listen" in place.bad else [item.address for item in pool.listen]:
             owner = owners.setdefault(address, pool.name)
             if owner != pool.name and not address.endswith(":0"):
                 mistakes.add(
@@ -70,6 +71,12 @@ def build_pool(name: str, section: Section, mounts: Sequence[MountSettings], mis
                 f"{section.label(upper, upper_name)} ({values[upper]}): lower the one or raise the other",
                 section.line_of(later),
             )
+    values["listen"] = settle_listen(values["listen"], values["wire"])
+    if twice := find_twice([item.address for item in values["listen"]]):
+        mistakes.add(
+            f"{section.label('listen', 'Listen')} names {twice} twice: one address speaks one wire",
+            section.line_of("listen"),
+        )
     for folder in values["python_path"]:
         if not os.path.isdir(folder):
             mistakes.add(
@@ -77,6 +84,21 @@ def build_pool(name: str, section: Section, mounts: Sequence[MountSettings], mis
                 section.line_of("python_path"),
             )
     return PoolSettings(name=name, mounts=tuple(mounts), **values)
+
+
+def settle_listen(listen: Sequence[ListenAddress], wire: str) -> tuple[ListenAddress, ...]:
+    """Return the addresses of a pool, each with its wire; ``wire`` for those that name none."""
+    return tuple(ListenAddress(item.address, item.wire or wire) for item in listen)
+
+
+def find_twice(addresses: Sequence[str]) -> str:
+    """Return an address that stands twice, ``""`` if there is none; each port 0 is another port."""
+    seen = set()
+    for address in addresses:
+        if address in seen and not address.endswith(":0"):
+            return address
+        seen.add(address)
+    return ""
 
 
 def fit_defaults(values: dict[str, Any], given: dict[str, Any]) -> dict[str, int]:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from gateways.config import kinds
-from gateways.config.addresses import PeerRule
+from gateways.config.addresses import WIRES, ListenAddress, PeerRule
 from gateways.config.kinds import Kind, choice, number, whole
 
 MODELS = ("cgi", "zygote", "perlrun", "registry", "wsgi", "handler")
@@ -20,7 +20,6 @@ MODELS = ("cgi", "zygote", "perlrun", "registry", "wsgi", "handler")
 SCRIPT_MODELS = ("cgi", "zygote", "perlrun", "registry")
 """Models that run a file from its top; the others call a function of it."""
 
-WIRES = ("http",)
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -82,11 +81,12 @@ DIRECTIVES: tuple[Directive, ...] = (
     ),
     Directive("LogLevel", _SERVER, choice(*LOG_LEVELS), "info", "The least important messages that are written."),
     Directive(
-        "Listen", _POOL, kinds.ADDRESSES, ("127.0.0.1:8000",),
-        "Where the pool accepts connections. A port alone listens on 127.0.0.1; 0.0.0.0 or [::] on every interface. "
-        "Port 0 takes a free port, which is announced.", option="--bind",
+        "Listen", _POOL, kinds.LISTEN, (ListenAddress("127.0.0.1:8000"),),
+        "Where the pool accepts connections, and with WIRE:// before the address what is spoken there: one pool can "
+        "speak several wires. A port alone listens on 127.0.0.1; 0.0.0.0 or [::] on every interface. Port 0 takes a "
+        "free port, which is announced.", option="--bind",
     ),
-    Directive("Wire", _POOL, choice(*WIRES), "http", "The protocol spoken on the pool's addresses."),
+    Directive("Wire", _POOL, choice(*WIRES), "http", "The protocol spoken on addresses that do not name theirs."),
     Directive(
         "StartServers", _POOL, whole(1, 10000), 5, "Workers that are started with the pool.", "workers",
     ),

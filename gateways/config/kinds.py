@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gateways.config.addresses import PeerRule, parse_address
+from gateways.config.addresses import ListenAddress, PeerRule, parse_listen
 
 
 def show(value: object) -> str:
@@ -136,9 +136,9 @@ def take_page(value: object) -> str:
     return page
 
 
-def take_address(value: object) -> str:
-    """Return a listening address in its plain form."""
-    return parse_address(take_text(value))
+def take_listen(value: object) -> ListenAddress:
+    """Return a listening address, in its plain form, and its wire."""
+    return parse_listen(take_text(value))
 
 
 def take_server_name(value: object) -> str:
@@ -183,10 +183,12 @@ def resolve_path(value: object, folder: str) -> str:
     return os.path.normpath(os.path.join(folder, str(value)))
 
 
-def resolve_address(value: object, folder: str) -> str:
+def resolve_listen(value: object, folder: str) -> ListenAddress:
     """Return an address whose UNIX path, if it has one, is absolute."""
-    text = str(value)
-    return "unix:" + resolve_path(text[5:], folder) if text.startswith("unix:") else text
+    assert isinstance(value, ListenAddress)
+    if not value.address.startswith("unix:"):
+        return value
+    return ListenAddress("unix:" + resolve_path(value.address[5:], folder), value.wire)
 
 
 def parse_whole(text: str) -> int:
@@ -221,7 +223,7 @@ TEXT = Kind("text", take_text, str, "TEXT")
 PATH = Kind("path", take_text, str, "FILE", resolve=resolve_path)
 PREFIX = Kind("URL path", take_prefix, str, "/PATH")
 SERVER_NAME = Kind("host name", take_server_name, str, "HOST")
-ADDRESSES = listed("HOST:PORT, [IPV6]:PORT or unix:PATH", "ADDRESS", take_address, resolve_address)
+LISTEN = listed("HOST:PORT, [IPV6]:PORT or unix:PATH, with WIRE:// before it", "ADDRESS", take_listen, resolve_listen)
 PATHS = listed("path", "FOLDER", take_text, resolve_path)
 PAGES = listed("path below the mount", "/PATH", take_page)
 PEERS = Kind('addresses or networks, "unix" for UNIX sockets', take_peers, parse_list, "NETWORK", listed=True)

@@ -9,7 +9,7 @@ import argparse
 import dataclasses
 from collections.abc import Sequence
 
-from gateways.config.build import build_mount, build_pool, build_server
+from gateways.config.build import build_mount, build_pool, build_server, settle_listen
 from gateways.config.directives import DIRECTIVES, REQUIRED, Directive, Scope, select
 from gateways.config.kinds import show
 from gateways.config.sections import Entry, Mistakes, take_section
@@ -109,6 +109,6 @@ def override_settings(
         return None, mistakes.found
     pools = settings.pools
     if "listen" in pool.given:
-        pools = (dataclasses.replace(pools[0], listen=pool.values["listen"]),)
+        pools = (dataclasses.replace(pools[0], listen=settle_listen(pool.values["listen"], pools[0].wire)),)
     written = {name: server.values[name] for name in server.given}
     return dataclasses.replace(settings, pools=pools, **written), []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gateways.config.addresses import PeerRule
+from gateways.config.addresses import ListenAddress, PeerRule
 from gateways.config.targets import Target
 from gateways.core.limits import TimeLimits, WireLimits
 
@@ -34,7 +34,7 @@ class PoolSettings:
 
     name: str
     mounts: tuple[MountSettings, ...]
-    listen: tuple[str, ...]
+    listen: tuple[ListenAddress, ...]
     wire: str
     start_servers: int
     min_spare_servers: int

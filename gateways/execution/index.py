@@ -30,6 +30,14 @@ if TYPE_CHECKING:
         @property
         def pages(self) -> tuple[str, ...]: ...
 
+    class PlaceFacts(Protocol):
+        """Where a pool listens and what it speaks there."""
+
+        @property
+        def address(self) -> str: ...
+        @property
+        def wire(self) -> str: ...
+
     class PoolFacts(Protocol):
         """What the page tells of a pool."""
 
@@ -38,9 +46,7 @@ if TYPE_CHECKING:
         @property
         def mounts(self) -> Sequence[MountFacts]: ...
         @property
-        def listen(self) -> tuple[str, ...]: ...
-        @property
-        def wire(self) -> str: ...
+        def listen(self) -> Sequence[PlaceFacts]: ...
         @property
         def start_servers(self) -> int: ...
         @property
@@ -142,7 +148,6 @@ def make_rows(pool: PoolFacts) -> IndexRows:
             ", ".join(map(_public_address, pool.listen)),
             "Listen",
         ),
-        ("Protocol", pool.wire, "Wire"),
         ("Workers at the start", str(pool.start_servers), "StartServers"),
         ("Started while fewer are idle than", str(pool.min_spare_servers), "MinSpareServers"),
         ("Retired while more are idle than", str(pool.max_spare_servers), "MaxSpareServers"),
@@ -153,8 +158,8 @@ def make_rows(pool: PoolFacts) -> IndexRows:
     return IndexRows(mounts, facts)
 
 
-def _public_address(address: str) -> str:
-    return "a UNIX socket" if address.startswith("unix:") else address
+def _public_address(place: PlaceFacts) -> str:
+    return f"{place.wire} on {'a UNIX socket' if place.address.startswith('unix:') else place.address}"
 
 
 def _short_target(target: Any) -> str:
