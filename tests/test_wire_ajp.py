@@ -667,6 +667,16 @@ def test_A05_a_body_of_unknown_length_that_nobody_read_ends_the_connection() -> 
     assert wire.take_request() is None
 
 
+def test_an_empty_packet_may_end_a_body_that_was_none() -> None:
+    outcome = drive(make_wire(), [(ajp.forward(uri="/1") + ajp.EMPTY) * 2 + ajp.forward(uri="/3")])
+    assert [request.path for request, _ in outcome.seen] == ["/1", "/1", "/3"]
+    assert outcome.error is None
+    for data in (ajp.forward() + ajp.EMPTY * 2, POST5 + ajp.body(b"hello") + ajp.EMPTY):
+        outcome = drive(make_wire(), [data])
+        assert len(outcome.seen) == 1
+        assert isinstance(outcome.error, RemoteProtocolError)
+
+
 # A10: signals.
 
 

@@ -78,6 +78,12 @@ def test_a_request_as_nginx_sends_it() -> None:
     }  # fmt: skip
 
 
+def test_B065_a_server_name_is_never_empty() -> None:
+    pairs = [METHOD, (b"SERVER_NAME", b""), (b"SERVER_PORT", b"")]
+    variables = take(uwsgi.packet(pairs)).build_metavariables()
+    assert (variables["SERVER_NAME"], variables["SERVER_PORT"]) == ("server.example", "8080")
+
+
 PATHS = [
     ("B048-decoded-once-by-the-front", [(b"PATH_INFO", b"/a%20b")], "", "/a%20b"),
     ("B024-script-name-is-a-slash", [(b"SCRIPT_NAME", b"/"), (b"PATH_INFO", b"/x")], "", "/x"),
@@ -246,9 +252,7 @@ def test_B050_B026_bodies_of_every_size(size: int, buffered: int) -> None:
         assert not outcome.kept
 
 
-@pytest.mark.parametrize(
-    "more", [[], [(b"HTTP_TRANSFER_ENCODING", b"chunked")]], ids=["plain", "buffered"]
-)
+@pytest.mark.parametrize("more", [[], [(b"HTTP_TRANSFER_ENCODING", b"chunked")]], ids=["plain", "buffered"])
 def test_U07_what_counts_is_content_length(more: list[tuple[bytes, bytes]]) -> None:
     assert run(uwsgi.request(b"PUT", more=more, body=b"hello")).calls[0].body == b"hello"
 

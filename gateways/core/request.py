@@ -302,6 +302,9 @@ class VariableRequest(Request):
     def build_metavariables(self) -> dict[str, str]:
         """Return the variables as they came, completed where RFC 3875 requires one, with the mount's own."""
         variables = {**self.endpoint.variables, "REMOTE_ADDR": "", **self.variables}
+        # nginx sends an empty SERVER_NAME where no server_name is set; empty it may not be (RFC 3875 4.1.14, 4.1.15).
+        variables["SERVER_NAME"] = variables["SERVER_NAME"] or self.endpoint.server_name
+        variables["SERVER_PORT"] = variables["SERVER_PORT"] or self.endpoint.server_port
         variables["REQUEST_METHOD"] = self.method
         variables["SCRIPT_NAME"] = self.script_name
         variables["PATH_INFO"] = self.path_info

@@ -48,8 +48,8 @@ class AJPWire:
     """
 
     __slots__ = (
-        "_at", "_awaited", "_buffer", "_closed", "_ended", "_endpoint", "_error", "_held", "_kept", "_left", "_limits",
-        "_output", "_packet_size", "_received", "_request", "_rules", "_stopped",
+        "_at", "_awaited", "_bare", "_buffer", "_closed", "_ended", "_endpoint", "_error", "_held", "_kept", "_left",
+        "_limits", "_output", "_packet_size", "_received", "_request", "_rules", "_stopped",
     )  # fmt: skip
 
     cut_needs_reset = False
@@ -78,6 +78,8 @@ class AJPWire:
         # The peer will send no more; no further byte is looked at.
         self._ended = self._closed = False
         self._held = bytearray()
+        # The last request had no body: an empty packet may say so once more.
+        self._bare = False
         self._begin()
 
     def _begin(self) -> None:
@@ -130,6 +132,7 @@ class AJPWire:
             raise
         self._request = request
         length = request.content_length
+        self._bare = length == 0
         if length:
             self._left = length
             self._awaited = True
@@ -140,7 +143,10 @@ class AJPWire:
     def _answer_signal(self, packet: bytes) -> None:
         """Answer a packet that is no request: CPing with CPong, Ping with nothing. Raise for any other."""
         code = packet[0] if packet else 0
-        if code == CPING and len(packet) == 1:
+        if not packet and self._bare:
+            # lighttpd ends the body of a request that has none with a packet of no bytes.
+            self._bare = False
+        elif code == CPING and len(packet) == 1:
             self._output += CPONG
         elif code == SHUTDOWN:
             raise RemoteProtocolError("the peer asked for a shutdown, which nobody may", 403, "AJPv13, shutdown")

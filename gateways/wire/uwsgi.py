@@ -6,8 +6,8 @@ Sans-I/O: knows no socket, clock or application. Section names are those of the 
   is no request of ours (to evaluate code, to spool, to set PATH_INFO by other rules).
 - No variable changes which code runs or how: those that uWSGI takes as orders are dropped, and ``notes`` says so.
 - One request a connection: what follows the body is dropped, and nothing that follows a head is parsed as one.
-- A body is as long as CONTENT_LENGTH says. A front server that relays a chunked body without a length (nginx with
-  ``uwsgi_request_buffering off``) marks its end in no way, so such a request is refused with 411.
+- A body is as long as CONTENT_LENGTH says. The protocol has no end for a body without it: a request that was chunked
+  and comes without a length is refused with 411 (nginx and lighttpd collect such a body first; Apache refuses it).
 """
 
 from __future__ import annotations
