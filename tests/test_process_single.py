@@ -55,6 +55,19 @@ def test_stop_wins_over_retire_whichever_comes_first() -> None:
     run_single(Pool("app", PoolLimits(), [], serve), LOG)
 
 
+def test_p09_what_the_application_did_to_signals_while_loading_is_undone() -> None:
+    def serve(worker: Worker) -> None:
+        for number in (signal.SIGTERM, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_IGN)
+        signal.set_wakeup_fd(-1)
+        worker.ready()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert select.select([worker.wake_fd], [], [], 10)[0]
+        assert worker.stop_requested == "stop"
+
+    run_single(Pool("app", PoolLimits(), [], serve), LOG)
+
+
 def test_a_second_interrupt_interrupts() -> None:
     def serve(worker: Worker) -> None:
         worker.ready()
