@@ -47,9 +47,10 @@ class Document:
     ``kind``: what is asked for. ``status``: ``"404 Not Found"``. ``fields``: names and values in order, without Status.
     ``location``: the path of a local redirect, else ``""``. ``body_allowed``: False when the head has no Content-Type
     and nothing that makes it unnecessary. ``complete``: False when such a head says nothing at all.
+    ``length``: the bytes that Content-Length announces; -1 without one, and for one that is no number.
     """
 
-    __slots__ = ("body_allowed", "complete", "fields", "kind", "location", "status")
+    __slots__ = ("body_allowed", "complete", "fields", "kind", "length", "location", "status")
 
     def __init__(
         self,
@@ -59,6 +60,7 @@ class Document:
         location: str = "",
         body_allowed: bool = True,
         complete: bool = True,
+        length: str = "",
     ) -> None:
         self.kind = kind
         self.status = status
@@ -66,6 +68,7 @@ class Document:
         self.location = location
         self.body_allowed = body_allowed
         self.complete = complete
+        self.length = int(length) if length.isascii() and length.isdigit() and len(length) < 19 else -1
 
 
 def parse_status(value: str) -> str:
@@ -110,7 +113,7 @@ def parse_head(head: bytes) -> Document:
             fields.append((name, value))
     if raw:
         kept = tuple(pair for pair in fields if pair[0].lower() not in _NPH_DROPPED)
-        return Document(Kind.NPH, raw, kept)
+        return Document(Kind.NPH, raw, kept, length=single.get("content-length", ""))
     return _classify(tuple(fields), single)
 
 
@@ -126,6 +129,7 @@ def _parse_status_line(line: str) -> str:
 
 def _classify(fields: tuple[tuple[str, str], ...], single: dict[str, str]) -> Document:
     """Return the document for parsed fields: which of the four kinds of RFC 3875 6.2 it is."""
+    length = single.get("content-length", "")
     location = single.get("location")
     status = parse_status(single["status"]) if "status" in single else ""
     if location is not None:
@@ -135,9 +139,9 @@ def _classify(fields: tuple[tuple[str, str], ...], single: dict[str, str]) -> Do
         alone = all(name.lower() in _LOCAL_FIELDS or name.lower() == "location" for name, _ in fields)
         if not status and alone and _LOCAL_PATH.fullmatch(location):
             return Document(Kind.LOCAL_REDIRECT, "302 Found", fields, location)
-        return Document(Kind.CLIENT_REDIRECT, status or "302 Found", fields)
+        return Document(Kind.CLIENT_REDIRECT, status or "302 Found", fields, length=length)
     if "content-type" in single or status[:3] in _BODILESS:
-        return Document(Kind.DOCUMENT, status or "200 OK", fields)
+        return Document(Kind.DOCUMENT, status or "200 OK", fields, length=length)
     # 6.3.1: Content-Type is needed when there is a body; without one a Status is answer enough.
     return Document(Kind.DOCUMENT, status or "200 OK", fields, body_allowed=False, complete=bool(status))
 

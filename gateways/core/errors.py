@@ -38,6 +38,13 @@ class LocalProtocolError(ProtocolError):
         super().__init__(message, status, section)
 
 
+class LengthMismatch(LocalProtocolError):
+    """A whole body is not as long as the Content-Length that its application stated (RFC 9110 8.6)."""
+
+    def __init__(self) -> None:
+        super().__init__("the body is not as long as its Content-Length", section="RFC 9110 8.6")
+
+
 class ConnectionLost(GatewayError):
     """The peer went away, or did not move within its time limit, in the middle of an exchange."""
 

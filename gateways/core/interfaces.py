@@ -78,7 +78,8 @@ class Wire(Protocol):
 
         ``status`` is ``"200 OK"``. ``body`` is complete. Content-Length is added when it is missing and may be sent.
         For HEAD, 204 and 304 the body is dropped. ``close`` asks that the connection ends after this exchange.
-        Raise ``LocalProtocolError`` for a status, name or value that may not be sent.
+        Raise ``LocalProtocolError`` for a status, name or value that may not be sent, and ``LengthMismatch`` when a
+        Content-Length among ``fields`` is not the body's: nothing is changed then, and the driver sends it in pieces.
         """
 
     def format_head(self, status: str, fields: FieldList, close: bool) -> bytes:

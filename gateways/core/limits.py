@@ -19,7 +19,17 @@ class WireLimits:
     ``shortest``: a head of at most so many bytes keeps every limit on bytes; parsers look closer only beyond.
     """
 
-    __slots__ = ("body", "buffered_body", "chunk_line", "field", "fields", "head", "request_line", "shortest", "trailer")
+    __slots__ = (
+        "body",
+        "buffered_body",
+        "chunk_line",
+        "field",
+        "fields",
+        "head",
+        "request_line",
+        "shortest",
+        "trailer",
+    )
 
     def __init__(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-_BYTES = {f"{high}{low}": chr(int(high + low, 16)) for high in "0123456789abcdefABCDEF" for low in "0123456789abcdefABCDEF"}
+_DIGITS = "0123456789abcdefABCDEF"
+_BYTES = {high + low: chr(int(high + low, 16)) for high in _DIGITS for low in _DIGITS}
 
 
 def decode_path(path: str) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from gateways.core.percent import decode_path
-from gateways.core.request import Fields, Request
+from gateways.core.request import PLACES, Fields, Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class RedirectedRequest(Request):
@@ -35,7 +39,11 @@ class RedirectedRequest(Request):
         """Return the first request's fields, without those of its body."""
         return Fields([pair for pair in self.original.build_fields() if not pair[0].lower().startswith("content-")])
 
-    def build_metavariables(self) -> dict[str, str]:
+    def make_template(self) -> dict[str, Any]:
+        """Return the first request's template, with this request's mount."""
+        return {**self.original.make_template(), **super().make_template()}
+
+    def build_metavariables(self, template: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the first request's variables with those of the new path."""
         variables = self.original.build_metavariables()
         for name in ("CONTENT_LENGTH", "CONTENT_TYPE", "PATH_TRANSLATED", "SCRIPT_FILENAME"):
@@ -47,6 +55,6 @@ class RedirectedRequest(Request):
         variables["SCRIPT_NAME"] = self.script_name
         variables["PATH_INFO"] = self.path_info
         variables["QUERY_STRING"] = self.query
-        if self.mount is not None:
-            variables.update(self.mount.variables)
+        more = self.make_template() if template is None else template
+        variables.update((name, value) for name, value in more.items() if name not in PLACES)
         return variables

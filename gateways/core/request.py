@@ -20,11 +20,19 @@ from gateways.core.percent import decode_path
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from gateways.core.mounts import Mount
 
 SERVER_SOFTWARE = "gateways"
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+PLACES = dict.fromkeys(
+    (
+        "REQUEST_METHOD", "REQUEST_URI", "SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "SERVER_PROTOCOL", "REMOTE_ADDR",
+        "REMOTE_PORT",
+    ),
+    "",
+)  # fmt: skip
 _SECURE = frozenset({"https", "on", "ssl", "1", "true", "wss"})
 
 
@@ -164,9 +172,17 @@ class Request:
         """Return a new ``Fields``."""
         raise NotImplementedError
 
-    def build_metavariables(self) -> dict[str, str]:
-        """Return a new dictionary of meta-variables that the caller owns."""
+    def build_metavariables(self, template: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return a new dictionary of meta-variables that the caller owns.
+
+        ``template``: what ``make_template`` returned for a request of this endpoint and mount, with whatever else the
+        caller wants in each dictionary; without one it is made anew.
+        """
         raise NotImplementedError
+
+    def make_template(self) -> dict[str, Any]:
+        """Return what is the same in the variables of every request of this endpoint and mount; the mount's own win."""
+        return {} if self.mount is None else dict(self.mount.variables)
 
 
 class FieldRequest(Request):
@@ -201,26 +217,28 @@ class FieldRequest(Request):
         self._fields = None
         self._metavariables = None
 
+    def make_template(self) -> dict[str, Any]:
+        """Return a template in which the place of every variable that each request has is taken."""
+        return {**PLACES, **self.endpoint.variables, **super().make_template()}
+
     def build_fields(self) -> Fields:
         """Return the fields, without those that must not reach an application."""
         hidden = {"proxy"} if self.endpoint.trusts(self.remote_address) else FORWARDED | {"proxy"}
         return Fields([pair for pair in self.field_list if pair[0].lower() not in hidden])
 
-    def build_metavariables(self) -> dict[str, str]:
+    def build_metavariables(self, template: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the meta-variables (RFC 3875 4.1): repeated fields are joined, dropped names left out."""
+        # A copy with every place taken costs half of building the dictionary up (`bench floor`, keep c=10, wsgi).
+        variables = (self.make_template() if template is None else template).copy()
         address, port = parse_peer(self.peer)
-        mount = self.mount
-        variables = {
-            **self.endpoint.variables,
-            "REQUEST_METHOD": self.method,
-            "REQUEST_URI": self.target,
-            "SCRIPT_NAME": self.script_name,
-            "PATH_INFO": self.path_info,
-            "QUERY_STRING": self.query,
-            "SERVER_PROTOCOL": self.protocol,
-            "REMOTE_ADDR": address,
-            "REMOTE_PORT": port,
-        }
+        variables["REQUEST_METHOD"] = self.method
+        variables["REQUEST_URI"] = self.target
+        variables["SCRIPT_NAME"] = self.script_name
+        variables["PATH_INFO"] = self.path_info
+        variables["QUERY_STRING"] = self.query
+        variables["SERVER_PROTOCOL"] = self.protocol
+        variables["REMOTE_ADDR"] = address
+        variables["REMOTE_PORT"] = port
         forwarded = False
         names = VARIABLE_NAMES
         for name, value in self.field_list:
@@ -239,8 +257,6 @@ class FieldRequest(Request):
             apply_forwarded(variables, self.endpoint.trusts(address))
         if self.content_length is None:
             variables.pop("CONTENT_LENGTH", None)
-        if mount is not None:
-            variables.update(mount.variables)
         return variables
 
 
@@ -299,9 +315,9 @@ class VariableRequest(Request):
         pairs = [(format_field_name(name), value) for name, value in self.metavariables.items()]
         return Fields([pair for pair in pairs if pair[0]])
 
-    def build_metavariables(self) -> dict[str, str]:
+    def build_metavariables(self, template: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the variables as they came, completed where RFC 3875 requires one, with the mount's own."""
-        variables = {**self.endpoint.variables, "REMOTE_ADDR": "", **self.variables}
+        variables: dict[str, Any] = {**self.endpoint.variables, "REMOTE_ADDR": "", **self.variables}
         # nginx sends an empty SERVER_NAME where no server_name is set; empty it may not be (RFC 3875 4.1.14, 4.1.15).
         variables["SERVER_NAME"] = variables["SERVER_NAME"] or self.endpoint.server_name
         variables["SERVER_PORT"] = variables["SERVER_PORT"] or self.endpoint.server_port
@@ -316,8 +332,7 @@ class VariableRequest(Request):
         if not FORWARDED_VARIABLES.isdisjoint(variables):
             address = variables["REMOTE_ADDR"]
             apply_forwarded(variables, bool(address) and self.endpoint.trusts(address))
-        if self.mount is not None:
-            variables.update(self.mount.variables)
+        variables.update(self.make_template() if template is None else template)
         return variables
 
 

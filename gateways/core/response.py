@@ -6,7 +6,7 @@ send the same lines.
 
 from __future__ import annotations
 
-from gateways.core.errors import LocalProtocolError
+from gateways.core.errors import LengthMismatch, LocalProtocolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def format_document(status: str, fields: FieldList, body: bytes, method: str) ->
     lines, length, _, _ = format_fields(fields)
     if has_body(method, code):
         if length is not None and length != len(body):
-            raise LocalProtocolError("the body is not as long as its Content-Length", section="RFC 9110 8.6")
+            raise LengthMismatch
         length = len(body)
     else:
         if code == 204 or code < 200:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
     from gateways.core.interfaces import Exchange, FieldList, Log, WSGIApplication
+    from gateways.core.request import Endpoint
 
     ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType] | None
 
@@ -196,6 +197,8 @@ class WSGIModel:
     def __init__(self, loader: Callable[[], WSGIApplication], name: str = "wsgi", multiprocess: bool = True) -> None:
         self.name = name
         self._loader = loader
+        # A model serves one mount: what is the same for all its requests depends on the listener alone.
+        self._templates: dict[Endpoint, dict[str, Any]] = {}
         self._keys: dict[str, Any] = {
             "wsgi.version": (1, 0),
             "wsgi.url_scheme": "http",
@@ -204,6 +207,7 @@ class WSGIModel:
             "wsgi.run_once": False,
             "wsgi.file_wrapper": FileWrapper,
             "wsgi.input_terminated": True,
+            "wsgi.input": None,
         }
 
     def load(self) -> None:
@@ -215,11 +219,12 @@ class WSGIModel:
 
     def build_environ(self, exchange: Exchange) -> dict[str, Any]:
         """Return a new environ for one exchange."""
-        environ: dict[str, Any] = exchange.request.build_metavariables()
-        keys = self._keys
-        if "wsgi.errors" not in keys:
-            keys["wsgi.errors"] = Errors(exchange.log)
-        environ.update(keys)
+        request = exchange.request
+        template = self._templates.get(request.endpoint)
+        if template is None:
+            template = {**request.make_template(), **self._keys, "wsgi.errors": Errors(exchange.log)}
+            self._templates[request.endpoint] = template
+        environ = request.build_metavariables(template)
         environ["wsgi.input"] = Input(exchange)
         if environ.get("HTTPS") == "on":
             environ["wsgi.url_scheme"] = "https"

@@ -194,6 +194,13 @@ class Connection:
             self.last = True
             raise ConnectionLost(f"the peer {what} for {seconds:g} seconds")
 
+    def has_unread(self) -> bool:
+        """True when the kernel holds bytes that nobody read: a close would be a reset, and cost the response's end."""
+        try:
+            return bool(self.sock.recv(1, MSG_DONTWAIT | socket.MSG_PEEK))
+        except OSError:
+            return False
+
     def reset(self) -> None:
         """Make the coming close a reset, for a peer that could not otherwise tell that its response is incomplete."""
         try:

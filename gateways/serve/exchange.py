@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from gateways.core.errors import ConnectionLost, LocalProtocolError, ScriptError
+from gateways.core.errors import ConnectionLost, LengthMismatch, LocalProtocolError, ScriptError
 from gateways.core.redirect import RedirectedRequest
 from gateways.core.response import STATUS_CODES, format_status, has_body, parse_length
 
@@ -101,9 +101,7 @@ class Exchange:
         connection = self.connection
         try:
             data = connection.wire.format_response(status, fields, body, connection.last)
-        except LocalProtocolError as error:
-            if error.section != "RFC 9110 8.6":
-                raise
+        except LengthMismatch:
             # The body is not as long as its Content-Length: the counting path cuts it, or cuts the connection.
             self.start(status, fields)
             self.write(body)

@@ -224,7 +224,7 @@ class ConnectionLoop:
         except ConnectionLost:
             self._close(connection)
             return
-        except Exception:  # noqa: BLE001 the edge around a connection: whatever fails here costs only this one
+        except Exception:
             self.log.exception("a connection failed")
             self._close(connection)
             return
@@ -355,7 +355,8 @@ class ConnectionLoop:
         return keep
 
     def _end(self, connection: Connection) -> None:
-        if connection.broken or (not connection.wire.buffered and connection.wire.body_complete()):
+        wire = connection.wire
+        if connection.broken or (not wire.buffered and wire.body_complete() and not connection.has_unread()):
             self._close(connection)
         else:
             self._linger(connection)

@@ -45,7 +45,7 @@ class StdioConnection:
         self.send(first + second)
 
     def send_file(self, head: bytes, file_fd: int, offset: int, count: int) -> None:
-        """Write ``head``, then ``count`` bytes of a file from ``offset``. Raise ``OSError`` when the file is shorter."""
+        """Write ``head``, then ``count`` bytes of a file from ``offset``. Raise ``OSError`` for a shorter file."""
         self.send(head)
         while count:
             data = os.pread(file_fd, min(count, RECEIVE), offset)

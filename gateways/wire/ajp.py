@@ -11,7 +11,12 @@ written ``ajp_packets``'; this module keeps a connection's place.
 
 from __future__ import annotations
 
-from gateways.core.errors import BodyIncomplete, ConfigurationError, LocalProtocolError, RemoteProtocolError
+from gateways.core.errors import (
+    BodyIncomplete,
+    ConfigurationError,
+    LengthMismatch,
+    RemoteProtocolError,
+)
 from gateways.core.response import STATUS_CODES, has_body
 from gateways.wire.ajp_codes import CPING, FORWARD_REQUEST, PING, SHUTDOWN
 from gateways.wire.ajp_forward import FrontRules, parse_forward_request
@@ -295,7 +300,7 @@ class AJPWire:
         length = len(body) if carries or (body and method == "HEAD" and code >= 200 and code != 304) else None
         head, own = format_headers(status, fields, length, self._packet_size)
         if carries and own is not None and own != len(body):
-            raise LocalProtocolError("the body is not as long as its Content-Length", section="RFC 9110 8.6")
+            raise LengthMismatch
         head = self._begin_response(head, close)
         end = END_KEPT if self._kept else END_CLOSED
         return format_chunks(head, body, end, self._packet_size) if carries else head + end

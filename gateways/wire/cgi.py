@@ -5,7 +5,7 @@ One request, one response, one process. Knows bytes and variables; the environme
 
 from __future__ import annotations
 
-from gateways.core.errors import BodyIncomplete, LocalProtocolError
+from gateways.core.errors import BodyIncomplete, LengthMismatch
 from gateways.core.request import Endpoint, VariableRequest
 from gateways.core.response import STATUS_CODES, format_document_head, format_fields, has_body
 from gateways.core.variables import parse_content_length
@@ -95,7 +95,7 @@ class CGIWire:
         carries = self._carries_body(status)
         stated = format_fields(fields)[1]
         if carries and stated is not None and stated != len(body):
-            raise LocalProtocolError("the body is not as long as its Content-Length", section="RFC 9110 8.6")
+            raise LengthMismatch
         no_content = STATUS_CODES[status] in (204, 304)
         head = format_document_head(status, fields, None if no_content else len(body))
         return head + body if carries else head

@@ -6,8 +6,8 @@ Knows records, streams and the three roles; no socket, no clock, no log, no appl
 - A Filter's body is its STDIN followed by its DATA stream; CONTENT_LENGTH and FCGI_DATA_LENGTH tell where one ends.
 - Body bytes are never looked at as records: a connection is kept only when the whole body has arrived, and what is left
   of its stream is dropped record by record.
-- A response that cannot be completed gets no END_REQUEST: nginx, Apache and lighttpd all take END_REQUEST for success,
-  whatever its application status, but a connection that ends without one for a failure.
+- A response that cannot be completed gets no END_REQUEST: nginx, Apache, lighttpd and HAProxy all take END_REQUEST for
+  success, whatever its application status, and the early end of the connection for failure (``format_abort``).
 
 Section numbers are those of the FastCGI Specification 1.0.
 """
@@ -73,6 +73,8 @@ class FastCGIWire:
     belong to no request served; beyond it the connection is refused.
     """
 
+    cut_needs_reset = False
+
     def __init__(
         self,
         endpoint: Endpoint,
@@ -115,7 +117,6 @@ class FastCGIWire:
         self._short = False
         self._aborted = False
         self._responded = False
-        self._length_stated = False
         self._errors_sent = False
 
     # Records in.
@@ -401,7 +402,6 @@ class FastCGIWire:
         if self._aborted or self._responded:
             return self.take_output()
         head = format_document_head(status, fields, None)
-        self._length_stated = any(name.lower() == "content-length" for name, _ in fields)
         return self.take_output() + b"".join(format_stream(STDOUT, self._request_id, head))
 
     def format_body(self, data: bytes) -> bytes:
@@ -426,12 +426,17 @@ class FastCGIWire:
         return self._format_completion()
 
     def format_abort(self) -> bytes:
-        """Return nothing: the end of the connection without END_REQUEST tells. A front that gave up gets its answer."""
-        self._keep = False
+        """Return nothing: the end of the connection without END_REQUEST tells. A front that gave up gets its answer.
+
+        Where the front does not keep connections, nginx takes their end for the end of the response, too, and its
+        client waits for ever when a length was stated. A management record makes it see the fault; others ignore it.
+        """
         if self._aborted:
             return self.format_end()
         self._responded = True
-        return b""
+        kept = self._keep
+        self._keep = False
+        return b"" if kept else format_unknown_type(0)
 
     def format_error_text(self, text: str) -> bytes:
         """Return ``text`` as STDERR records for the front server's error log (section 5.3); ``""`` gives ``b""``.
@@ -442,14 +447,6 @@ class FastCGIWire:
             return b""
         self._errors_sent = True
         return b"".join(format_stream(STDERR, self._request_id, text.encode("utf-8", "backslashreplace")))
-
-    @property
-    def cut_needs_reset(self) -> bool:
-        """True when the front closes the connection itself after each response, and was told no length.
-
-        nginx takes a plain end of such a connection for the end of the response.
-        """
-        return not (self._keep or self._length_stated or self._aborted)
 
     def finish(self) -> bool:
         """End the exchange. Return True when the front keeps the connection and the whole body has come."""

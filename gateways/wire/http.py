@@ -8,7 +8,7 @@ After an error, and after a response that ends the connection, no further byte i
 
 from __future__ import annotations
 
-from gateways.core.errors import BodyIncomplete, RemoteProtocolError
+from gateways.core.errors import BodyIncomplete, LengthMismatch, RemoteProtocolError
 from gateways.core.request import SERVER_SOFTWARE
 from gateways.core.response import STATUS_CODES, encode_head, format_fields
 from gateways.wire.http_chunked import ChunkedDecoder
@@ -266,19 +266,16 @@ class HTTPWire:
     # Responses.
 
     def format_response(self, status: str, fields: FieldList, body: bytes, close: bool) -> bytes:
-        """Return a whole response. Of a body longer than the application's Content-Length the rest is not sent."""
+        """Return a whole response. Raise ``LengthMismatch`` for a body of another length than the fields state."""
         code = STATUS_CODES[status]
         if is_special(self._flags, code):
             head = self._format_special(status, code, fields, len(body), close)
             return head + body if self._framing == TO_END else head
         lines, length, dated, served = format_fields(fields)
+        if length is not None and length != len(body):
+            raise LengthMismatch
         self._framing = SIZED
-        if length is None:
-            length = len(body)
-        elif length != len(body):
-            close = close or length > len(body)
-            body = body[:length]
-        return self._encode(status, f"{lines}Content-Length: {length}\r\n", dated, served, close) + body
+        return self._encode(status, f"{lines}Content-Length: {len(body)}\r\n", dated, served, close) + body
 
     def format_head(self, status: str, fields: FieldList, close: bool) -> bytes:
         """Return the response head of a body that follows in pieces."""

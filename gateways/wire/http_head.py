@@ -28,13 +28,10 @@ _PLAIN_LINE = re.compile(rf"({_METHOD}) ((/[!\"$&->@-~\x80-\xff]*+)(?:\?([!\"$-~
 _REQUEST_LINE = re.compile(rf"({_METHOD}) ([!-~\x80-\xff]++) HTTP/1\.([01])\r\n")
 _OTHER_VERSION = re.compile(r"[^ ]+ [^ ]+ HTTP/[0-9]+\.[0-9]+\r\n")
 _FIELD_LINE = re.compile(rf"^({TOKEN}++):[ \t]*+([\t -~\x80-\xff]*+)\r\n", re.MULTILINE)
-# The same without whitespace at the end of a value: what nearly every field has, and nothing to strip.
-_TRIM_FIELD_LINE = re.compile(rf"^({TOKEN}++):[ \t]*+([\t -~\x80-\xff]*+)(?<![ \t])\r\n", re.MULTILINE)
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _CODING = re.compile(rf"{TOKEN}++")
 
 _match_plain_line = _PLAIN_LINE.match
-_find_trim_fields = _TRIM_FIELD_LINE.findall
 find_fields = _FIELD_LINE.findall
 
 _SPECIAL = frozenset({"host", "content-length", "transfer-encoding", "connection", "expect", "content-type"})
@@ -110,15 +107,15 @@ def parse_fields(
     text: str, start: int, minor: str, limits: WireLimits
 ) -> tuple[list[tuple[str, str]], int, int | None, str | None]:
     """Return (pairs, flags, content_length, host) of the field lines from ``start`` to the end of a head."""
-    pairs: list[tuple[str, str]] = _find_trim_fields(text, start, len(text) - 2)
+    pairs: list[tuple[str, str]] = find_fields(text, start, len(text) - 2)
     # Each line gives at most one match, and only a line that is right as a whole gives one.
     lines = text.count("\n") - 2
-    if len(pairs) != lines:
-        pairs = [(name, value.rstrip(" \t")) for name, value in find_fields(text, start, len(text) - 2)]
     if len(pairs) != lines or lines > limits.fields:
         raise refuse_head(text, limits)
     if len(text) > limits.shortest:
         scan_lines(text, 0, 0, limits)
+    if " \r\n" in text or "\t\r\n" in text:
+        pairs = [(name, value.rstrip(" \t")) for name, value in pairs]
     seen: dict[str, str] = {}
     kinds = _FIELD_KINDS
     for name, value in pairs:

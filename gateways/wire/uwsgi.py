@@ -12,7 +12,7 @@ Sans-I/O: knows no socket, clock or application. Section names are those of the 
 
 from __future__ import annotations
 
-from gateways.core.errors import BodyIncomplete, LocalProtocolError, RemoteProtocolError
+from gateways.core.errors import BodyIncomplete, LengthMismatch, RemoteProtocolError
 from gateways.core.request import VariableRequest
 from gateways.core.response import STATUS_CODES, encode_head, format_fields, has_body
 from gateways.core.variables import (
@@ -270,7 +270,7 @@ class UwsgiWire:
             known = len(body) if method == "HEAD" and body and code != 304 else None
             return self._format_bare(status, code, lines, known if length is None else length)
         if length is not None and length != len(body):
-            raise LocalProtocolError("the body is not as long as its Content-Length", section="RFC 9110 8.6")
+            raise LengthMismatch
         return encode_head(f"HTTP/1.1 {status}\r\n{lines}Content-Length: {len(body)}\r\n\r\n") + body
 
     def format_head(self, status: str, fields: FieldList, close: bool) -> bytes:
