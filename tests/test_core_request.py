@@ -48,12 +48,16 @@ HAPROXY = {"SERVER_SOFTWARE": "HAProxy 2.9.6"}
         ({**APACHE, "SCRIPT_NAME": "/", "SCRIPT_FILENAME": "proxy:fcgi://localhost/"}, "", "/"),
         ({**APACHE, "SCRIPT_NAME": "/app.py", "SCRIPT_FILENAME": "proxy:fcgi://h:1/srv/x/app.py"}, "/app.py", ""),
         ({**APACHE, "SCRIPT_NAME": "/app.py"}, "/app.py", ""),
+        ({**APACHE, "SCRIPT_NAME": "/a b/c", "SCRIPT_FILENAME": "proxy:fcgi://h:1/a%20b/c"}, "", "/a b/c"),
+        ({**APACHE, "SCRIPT_NAME": "/gen/a b", "SCRIPT_FILENAME": "/a%20b"}, "", "/gen/a b"),
+        ({**APACHE, "SCRIPT_NAME": "/s/x", "SCRIPT_FILENAME": "proxy:scgi://h:1/x"}, "", "/s/x"),
+        ({**APACHE, "SCRIPT_NAME": "/s/x", "SCRIPT_FILENAME": "x"}, "/s/x", ""),
     ],
     ids=[
         "B024-root", "B024-slash", "split", "empty", "B020-slashes", "no-script", "B023-no-arithmetic", "whole",
         "whole-slash", "whole-root", "nginx-fastcgi", "nginx-scgi", "uri-only", "asterisk", "nothing", "haproxy",
         "lighttpd", "apache-fcgid", "apache-proxypass", "apache-proxypass-generic", "apache-root", "apache-sethandler",
-        "apache-unknown",
+        "apache-unknown", "apache-encoded", "apache-generic-encoded", "apache-scgi", "apache-strange",
     ],
 )  # fmt: skip
 def test_the_path_that_a_front_gives(variables: dict[str, str], script_name: str, path_info: str) -> None:

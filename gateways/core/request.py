@@ -342,7 +342,8 @@ def split_path(variables: dict[str, str]) -> tuple[str, str]:
     Most fronts that leave it out do not split: SCRIPT_NAME is the whole path (nginx with its own ``fastcgi_params``,
     HAProxy, Apache's ProxyPass), or is left out too (nginx with ``scgi_params``). Two leave out an *empty* PATH_INFO,
     as RFC 3875 4.1.5 allows: lighttpd, and Apache where it maps the script to a file. Apache's two cases differ in
-    SCRIPT_FILENAME, which under ProxyPass ends as SCRIPT_NAME does; it is compared and never cut.
+    SCRIPT_FILENAME, which under ProxyPass is the rest of the address and ends as SCRIPT_NAME does; it is compared and
+    never cut.
     """
     script_name = variables.get("SCRIPT_NAME", "")
     software = variables.get("SERVER_SOFTWARE", "")
@@ -352,9 +353,10 @@ def split_path(variables: dict[str, str]) -> tuple[str, str]:
     if software.startswith("lighttpd"):
         return script_name, ""
     if software.startswith("Apache"):
-        target = variables.get("SCRIPT_FILENAME", "").removeprefix("proxy:fcgi://")
-        below = target[target.find("/") :]
-        if not (below and script_name.endswith(below)):
+        target = variables.get("SCRIPT_FILENAME", "")
+        if target.startswith("proxy:"):
+            target = "/" + target.partition("://")[2].partition("/")[2]
+        if not (target.startswith("/") and script_name.endswith(decode_path(target))):
             return script_name, ""
     return "", script_name
 
