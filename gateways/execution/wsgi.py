@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
     from gateways.core.interfaces import Exchange, FieldList, Log, WSGIApplication
-    from gateways.core.request import Endpoint
+    from gateways.core.request import Endpoint, Request
 
     ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType] | None
 
@@ -197,8 +197,8 @@ class WSGIModel:
     def __init__(self, loader: Callable[[], WSGIApplication], name: str = "wsgi", multiprocess: bool = True) -> None:
         self.name = name
         self._loader = loader
-        # A model serves one mount: what is the same for all its requests depends on the listener alone.
-        self._templates: dict[Endpoint, dict[str, Any]] = {}
+        # A model serves one mount: what is the same for all its requests depends on the wire and the listener.
+        self._templates: dict[tuple[type[Request], Endpoint], dict[str, Any]] = {}
         self._keys: dict[str, Any] = {
             "wsgi.version": (1, 0),
             "wsgi.url_scheme": "http",
@@ -220,10 +220,11 @@ class WSGIModel:
     def build_environ(self, exchange: Exchange) -> dict[str, Any]:
         """Return a new environ for one exchange."""
         request = exchange.request
-        template = self._templates.get(request.endpoint)
+        key = (request.__class__, request.endpoint)
+        template = self._templates.get(key)
         if template is None:
             template = {**request.make_template(), **self._keys, "wsgi.errors": Errors(exchange.log)}
-            self._templates[request.endpoint] = template
+            self._templates[key] = template
         environ = request.build_metavariables(template)
         environ["wsgi.input"] = Input(exchange)
         if environ.get("HTTPS") == "on":

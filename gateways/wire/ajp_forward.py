@@ -10,12 +10,15 @@ import re
 
 from gateways.core.errors import RemoteProtocolError
 from gateways.core.percent import decode_path
-from gateways.core.request import Endpoint, FieldRequest
+from gateways.core.request import FieldRequest
 from gateways.wire import ajp_codes as codes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gateways.core.limits import WireLimits
+    from gateways.core.request import Endpoint
 
 _SECTION = "AJPv13, forward request"
 _NULL = 0xFFFF
@@ -45,6 +48,20 @@ class FrontRules:
         self.secret = secret.encode()
         self.believes_user = believes_user
         self.attributes = attributes
+
+
+class AJPRequest(FieldRequest):
+    """A request whose front server says how its client sees the server, and more (``front_variables``)."""
+
+    __slots__ = ("front_variables",)
+
+    front_variables: dict[str, str]
+
+    def build_metavariables(self, template: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the variables of the fields, with what the front server says in place of the listener's own."""
+        variables = super().build_metavariables(template)
+        variables.update(self.front_variables)
+        return variables
 
 
 def parse_forward_request(data: bytes, rules: FrontRules, limits: WireLimits, endpoint: Endpoint) -> FieldRequest:
@@ -84,9 +101,14 @@ def parse_forward_request(data: bytes, rules: FrontRules, limits: WireLimits, en
     check_target(method, uri, target, limits)
     check_text(f"{address}{host}{name}", _CONTROL_OR_SPACE)
     pairs, length = check_fields(pairs, len(data), limits)
-    front = build_front_endpoint(endpoint, name, port, extra)
+    if name:
+        extra["SERVER_NAME"] = name
+    if port:
+        extra["SERVER_PORT"] = str(port)
     peer = (address, named.get("AJP_REMOTE_PORT", ""))
-    return FieldRequest(front, peer, method, target, decode_path(uri), query or "", protocol, pairs, length)
+    request = AJPRequest(endpoint, peer, method, target, decode_path(uri), query or "", protocol, pairs, length)
+    request.front_variables = extra
+    return request
 
 
 def _read_string(data: bytes, text: str, at: int) -> tuple[str, int]:
@@ -260,12 +282,3 @@ def parse_body_length(length: str | None, coding: str | None, limits: WireLimits
         raise RemoteProtocolError(f"the request body is longer than {limits.body} bytes", 413, "RFC 9110 15.5.14")
     return int(length)
 
-
-def build_front_endpoint(endpoint: Endpoint, name: str, port: int, extra: dict[str, str]) -> Endpoint:
-    """Return the endpoint as the client saw it: the front server's name and port, and what else it says."""
-    front = Endpoint(name or endpoint.server_name, str(port) if port else endpoint.server_port, endpoint.trusted)
-    variables = {**endpoint.variables, "SERVER_NAME": front.server_name, "SERVER_PORT": front.server_port}
-    if extra:
-        variables.update(extra)
-    front.variables = variables
-    return front
