@@ -54,7 +54,7 @@ def parse_exit(code: Any) -> Ending:
     if isinstance(code, int):
         return Ending(code & 0xFF)
     try:
-        print(code, file=sys.stderr)
+        sys.stderr.write(f"{code}\n")
     except Exception:  # noqa: BLE001 - the script's own __str__ or stderr, at the edge around the application
         pass
     return Ending(1)

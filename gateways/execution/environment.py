@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from gateways.execution.sources import format_native
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gateways.core.request import Request
@@ -49,37 +51,35 @@ class EnvironmentPlan:
     """Formats the environment of one run. ``passed``: names as in ``PASSED``. ``pass_authorization``: whether a script
     gets the client's credentials; a server that checks them itself keeps them (RFC 3875 4.1.18)."""
 
-    __slots__ = ("_inherited", "pass_authorization")
+    __slots__ = ("_inherited", "_pass_authorization")
 
     def __init__(self, passed: tuple[str, ...] = PASSED, pass_authorization: bool = False) -> None:
         inherited = list_inherited(dict(os.environ), passed)
         self._inherited = {format_native(name): format_native(value) for name, value in inherited.items()}
-        self.pass_authorization = pass_authorization
+        self._pass_authorization = pass_authorization
 
     def encode_environment(self, request: Request, script: Script, length: int) -> dict[bytes, bytes]:
-        """Return a new environment as the bytes that a process gets. ``length``: bytes of body, 0 for none."""
+        """Return a new environment as the bytes that a process gets. ``length``: bytes of a body that
+        was spooled; 0: as the request says."""
         variables = self.format_environment(request, script, length)
         return {name.encode("latin-1"): value.encode("latin-1") for name, value in variables.items()}
 
     def format_environment(self, request: Request, script: Script, length: int) -> dict[str, str]:
-        """Return a new environment of native strings."""
-        variables = {**request.metavariables}
+        """Return a new environment of native strings, which the caller owns."""
+        variables = request.build_metavariables()
         if not _LOADER.isdisjoint(variables):
             for name in _LOADER.intersection(variables):
                 del variables[name]
         variables.update(self._inherited)
-        variables["SCRIPT_FILENAME"] = format_native(script.path)
+        variables["SCRIPT_FILENAME"] = script.native_path
         if script.split_here:
             variables["SCRIPT_NAME"] = script.script_name
             variables["PATH_INFO"] = script.path_info
+        length = length or request.content_length or 0
         if length:
             variables["CONTENT_LENGTH"] = str(length)
-        if "HTTP_AUTHORIZATION" in variables and not self.pass_authorization:
+        if "HTTP_AUTHORIZATION" in variables and not self._pass_authorization:
             del variables["HTTP_AUTHORIZATION"]
-        variables.pop("HTTP_PROXY", None)
+        if "HTTP_PROXY" in variables:
+            del variables["HTTP_PROXY"]
         return variables
-
-
-def format_native(text: str) -> str:
-    """Return file-system text as a native string: one character for each byte (PEP 3333)."""
-    return text if text.isascii() else os.fsencode(text).decode("latin-1")

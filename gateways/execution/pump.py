@@ -140,7 +140,7 @@ class Pump:
             self._settle()
             return
         self._reply.write(data)
-        if not self._reply.streaming and not self._flush_at and self._reply.head_complete:
+        if not self._flush_at and self._reply.is_waiting():
             self._flush_at = monotonic() + HOLD
 
     def _take_errors(self, _events: int) -> None:

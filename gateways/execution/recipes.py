@@ -33,7 +33,7 @@ class Program:
 
     __slots__ = ("code", "namespace", "path", "stamp")
 
-    def __init__(self, path: str, code: CodeType, stamp: tuple[int, int, int, int]) -> None:
+    def __init__(self, path: str, code: CodeType, stamp: tuple[int, int, int]) -> None:
         self.path = path
         self.code = code
         self.stamp = stamp
@@ -52,12 +52,12 @@ class NotPython(ScriptError):
     """A script is a program in another language."""
 
 
-def format_stamp(status: os.stat_result) -> tuple[int, int, int, int]:
+def format_stamp(status: os.stat_result) -> tuple[int, int, int]:
     """Return what tells one version of a file from another: an older file differs too (mod_perl's rule)."""
-    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def read_source(path: str) -> tuple[bytes, tuple[int, int, int, int]]:
+def read_source(path: str) -> tuple[bytes, tuple[int, int, int]]:
     """Return (bytes, stamp) of a script; raise ``ScriptError`` with 404 or 403."""
     try:
         with open(path, "rb", buffering=0) as file:
@@ -103,7 +103,7 @@ def compile_once(programs: dict[str, Program], path: str) -> Program:
 
 
 def compile_when_changed(programs: dict[str, Program], path: str) -> Program:
-    """Step ``program``: compile again when mtime, size, inode or device differ."""
+    """Step ``program``: compile again when mtime, size or inode differ."""
     program = programs.get(path)
     if program is not None:
         try:
@@ -111,7 +111,8 @@ def compile_when_changed(programs: dict[str, Program], path: str) -> Program:
         except OSError as error:
             del programs[path]
             raise ScriptError(f"the script {path} is not there", 404) from error
-        if program.stamp == format_stamp(status):
+        stamp = program.stamp
+        if status.st_mtime_ns == stamp[0] and status.st_size == stamp[1] and status.st_ino == stamp[2]:
             return program
     return _remember(programs, load_program(path))
 

@@ -10,10 +10,11 @@ from gateways.core.errors import GatewayError, ScriptError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from gateways.core.document import Document
     from gateways.core.interfaces import Exchange
 
 HOLD = 65536
-"""Bytes of body that are held so that a short document is answered whole, with its length."""
+"""Bytes of output that are held so that a short document is answered whole, with its length."""
 
 
 class Reply:
@@ -23,49 +24,42 @@ class Reply:
     ``print`` raised must not get a broken page out.
     """
 
-    __slots__ = ("_body", "_exchange", "_failure", "_held", "_name", "_parser", "streaming")
+    __slots__ = ("_answered", "_body", "_exchange", "_failure", "_held", "_name", "_parser", "_sending", "_size")
 
     def __init__(self, exchange: Exchange, name: str) -> None:
         self._exchange = exchange
         self._name = name
-        self._parser = DocumentParser()
-        self._body: list[bytes] = []
-        self._held = 0
         self._failure: GatewayError | None = None
-        self.streaming = False
-
-    @property
-    def head_complete(self) -> bool:
-        """True once the whole head was taken, so that ``flush`` can send."""
-        return self._parser.document is not None
+        self._parser = DocumentParser()
+        self._held: list[bytes] = []
+        self._body: list[bytes] = []
+        self._size = 0
+        self._sending = False
+        self._answered = False
 
     def write(self, data: bytes) -> None:
         """Take output. Raise ``ScriptError`` when it can be no document, or what the exchange raises."""
+        self._held.append(data)
+        self._size += len(data)
+        if self._size > HOLD or self._sending or self._failure is not None:
+            self.flush()
+
+    def is_waiting(self) -> bool:
+        """True when there is a complete head that was not sent. Raise ``ScriptError`` when there never will be."""
         self.raise_failure()
         try:
-            body = self._parser.receive(data)
-            if not body:
-                return
-            if self.streaming:
-                self._send(body)
-                return
-            self._body.append(body)
-            self._held += len(body)
-            if self._held > HOLD:
-                self._stream()
+            return not self._sending and self._parse() is not None
         except GatewayError as error:
             self._keep(error)
             raise
 
     def flush(self) -> None:
-        """Send what is held, if the head is complete: the script asked for it or will take its time."""
+        """Send what is held, if the head is complete: the script asked for it, or goes on, or there is much."""
         self.raise_failure()
-        if self.streaming or self._parser.document is None or not self._parser.document.complete:
-            return
         try:
-            self._stream()
-            if self._parser.document.kind is not Kind.LOCAL_REDIRECT:
-                self._exchange.flush()
+            document = self._parse()
+            if document is not None and document.complete:
+                self._send(document)
         except GatewayError as error:
             self._keep(error)
             raise
@@ -74,13 +68,16 @@ class Reply:
         """Answer with what is there; the output has ended. Raise ``ScriptError`` when it was no document."""
         self.raise_failure()
         try:
+            self._parse()
             document = self._parser.finish()
         except GatewayError as error:
             self._keep(error)
             raise
         if document.kind is Kind.LOCAL_REDIRECT:
             self._exchange.redirect(document.location)
-        elif not self.streaming:
+        elif self._sending:
+            self._send(document)
+        else:
             self._exchange.respond(document.status, document.fields, b"".join(self._body))
 
     def raise_failure(self) -> None:
@@ -89,24 +86,39 @@ class Reply:
             raise self._failure
 
     def _keep(self, error: GatewayError) -> None:
-        self._failure = error
-        if isinstance(error, ScriptError):
+        if self._failure is None and isinstance(error, ScriptError):
             error.message = f"{self._name}: {error.message}"
             error.args = (error.message,)
+        self._failure = error
 
-    def _stream(self) -> None:
-        """Start the response with what is held; from now on output is passed on as it comes."""
-        document = self._parser.document
-        if document is None:
-            return
-        self.streaming = True
-        body, self._body = self._body, []
-        if document.kind is not Kind.LOCAL_REDIRECT:
-            self._exchange.start(document.status, document.fields)
+    def _parse(self) -> Document | None:
+        """Give the parser what came; return the head, once it is complete."""
+        held = self._held
+        if held:
+            body = self._parser.receive(held[0] if len(held) == 1 else b"".join(held))
+            held.clear()
             if body:
-                self._exchange.write(b"".join(body))
+                self._body.append(body)
+        return self._parser.document
 
-    def _send(self, body: bytes) -> None:
-        document = self._parser.document
-        if document is not None and document.kind is not Kind.LOCAL_REDIRECT:
+    def _send(self, document: Document) -> None:
+        """Send what is there of the body, and the head before it; from now on output is passed on as it comes.
+
+        A body that has reached its Content-Length is a whole response, and leaves as one.
+        """
+        body = b"".join(self._body)
+        self._body.clear()
+        self._size = 0
+        begun, self._sending = self._sending, True
+        if document.kind is Kind.LOCAL_REDIRECT or self._answered:
+            return
+        if not begun and body and document.length == len(body):
+            self._answered = True
+            self._exchange.respond(document.status, document.fields, body)
+            return
+        if not begun:
+            self._exchange.start(document.status, document.fields)
+        if body:
             self._exchange.write(body)
+        else:
+            self._exchange.flush()

@@ -88,21 +88,26 @@ class ScriptModel:
         except CompileError as error:
             log.write_exception(error.cause)
             raise
-        with RequestBody(exchange, needs_file=self._spools) as body:
-            self._run_program(exchange, script, program, log, body)
+        length = exchange.request.content_length
+        if length is None or (self._spools and length):
+            with RequestBody(exchange, needs_file=True) as body:
+                self._run_program(exchange, script, program, log, body)
+        else:
+            self._run_program(exchange, script, program, log, None)
 
     def _run_program(
-        self, exchange: Exchange, script: Script, program: Program, log: ScriptLog, body: RequestBody
+        self, exchange: Exchange, script: Script, program: Program, log: ScriptLog, body: RequestBody | None
     ) -> None:
         recipe, state, stdio = self._recipe, self._state, self._stdio
-        variables = self._environment.encode_environment(exchange.request, script, body.length)
+        length = 0 if body is None else body.length
+        variables = self._environment.format_environment(exchange.request, script, length)
         before = recipe.before()
         reply = Reply(exchange, script.path)
         module = recipe.namespace(program)
         ending = FAILED
         state.enter(variables, module, script.path, script.folder)
         try:
-            stdio.enter(exchange, reply, log, body.file)
+            stdio.enter(exchange, reply, log, None if body is None else body.file)
             ending = run_code(program.code, module.__dict__, log)
             if count_threads():
                 join_threads()

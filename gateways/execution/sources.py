@@ -18,18 +18,25 @@ _MAX_SEGMENTS = 64
 _MAX_LISTED = 1000
 
 
+def format_native(text: str) -> str:
+    """Return file-system text as a native string: one character for each byte (PEP 3333)."""
+    return text if text.isascii() else os.fsencode(text).decode("latin-1")
+
+
 class Script:
     """One script and the request's path split at it.
 
-    ``path``: absolute file name. ``folder``: where it lies, its working directory. ``script_name``, ``path_info``:
-    RFC 3875 4.1.13 and 4.1.5, as native strings. ``split_here``: True when they differ from the request's own.
+    ``path``: absolute file name; ``native_path``: the same as a native string. ``folder``: where it lies, its working
+    directory. ``split_here``: True when ``script_name`` and ``path_info`` (RFC 3875 4.1.13, 4.1.5) replace the
+    request's own.
     """
 
-    __slots__ = ("folder", "path", "path_info", "script_name", "split_here")
+    __slots__ = ("folder", "native_path", "path", "path_info", "script_name", "split_here")
 
-    def __init__(self, path: str, folder: str, script_name: str, path_info: str, split_here: bool = False) -> None:
+    def __init__(self, path: str, script_name: str = "", path_info: str = "", split_here: bool = False) -> None:
         self.path = path
-        self.folder = folder
+        self.native_path = format_native(path)
+        self.folder = os.path.dirname(path)
         self.script_name = script_name
         self.path_info = path_info
         self.split_here = split_here
@@ -38,11 +45,11 @@ class Script:
 class SingleScript:
     """One script that answers everything below its mount."""
 
-    __slots__ = ("folder", "path")
+    __slots__ = ("_script", "path")
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
-        self.folder = os.path.dirname(self.path)
+        self._script = Script(self.path)
 
     def load(self) -> None:
         """Raise ``LoadError`` when the script is not there."""
@@ -55,10 +62,9 @@ class SingleScript:
 
     def find(self, request: Request) -> Script:
         """Return the script for a request; raise ``ScriptError`` (404) for a path that cannot be passed on."""
-        path_info = request.path_info
-        if "\0" in path_info:
+        if "\0" in request.path_info:
             raise ScriptError("the path has a NUL", 404)
-        return Script(self.path, self.folder, request.script_name, path_info)
+        return self._script
 
 
 class ScriptFolder:
@@ -95,7 +101,7 @@ class ScriptFolder:
         if not resolved.startswith(self.folder.rstrip("/") + "/"):
             raise ScriptError(f"the script {path} lies outside its folder", 403)
         name = request.script_name + path_info[:length]
-        return Script(path, os.path.dirname(path), name, path_info[length:], split_here=True)
+        return Script(path, name, path_info[length:], split_here=True)
 
 
 def find_script(folder: str, path_info: str, index: str) -> tuple[str, int] | None:

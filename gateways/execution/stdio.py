@@ -13,6 +13,7 @@ import io
 import os
 import stat
 import sys
+from os import SEEK_CUR, lseek
 
 from gateways.core.errors import ConnectionLost, GatewayError
 from gateways.execution.watch import NOTES
@@ -40,16 +41,21 @@ class OutputDescriptor:
     def replace(self) -> None:
         """Put a new memory file at descriptor 1: a process that still holds the old one can no longer reach a reply."""
         descriptor = os.memfd_create("script-output")
+        if descriptor == 1:  # it had been closed
+            os.set_inheritable(1, True)
+            return
         os.dup2(descriptor, 1, inheritable=True)
         os.close(descriptor)
 
     def take(self, receive: Callable[[bytes], object]) -> None:
         """Hand what was written to descriptor 1 to ``receive``, in pieces."""
-        size = os.lseek(1, 0, os.SEEK_CUR)
-        if not size:
+        try:
+            size = os.lseek(1, 0, os.SEEK_END)
+        except OSError:  # the script closed it
+            self.replace()
             return
         offset = 0
-        while piece := os.pread(1, _PIECE, offset):
+        while offset < size and (piece := os.pread(1, min(_PIECE, size - offset), offset)):
             receive(piece)
             offset += len(piece)
         os.ftruncate(1, 0)
@@ -57,12 +63,18 @@ class OutputDescriptor:
 
 
 class ScriptOutput(io.RawIOBase):
-    """What lies under ``sys.stdout``: each write reaches the reply of the run that is on."""
+    """What lies under ``sys.stdout``: each write reaches the reply of the run that is on.
+
+    ``reply``: ``None`` between runs. ``ending``: flushing means no hurry any more. ``touched``: the script closed,
+    detached or reconfigured something that stands on this.
+    """
 
     def __init__(self, descriptor: OutputDescriptor) -> None:
         super().__init__()
         self.reply: Reply | None = None
         self.ending = False
+        self.touched = False
+        self.writer: ScriptWriter | None = None
         self._descriptor = descriptor
 
     def writable(self) -> bool:
@@ -73,16 +85,15 @@ class ScriptOutput(io.RawIOBase):
         return 1
 
     def write(self, data: Any, /) -> int:
-        """Take bytes. Raise ``BrokenPipeError`` when the peer is gone, as the pipe of a CGI process would.
-
-        A child that the script forked, and a stale object outside any run, write to descriptor 1 itself.
-        """
+        """Take bytes. Raise ``BrokenPipeError`` when the peer is gone, as the pipe of a CGI process would."""
         piece = bytes(data)
         reply = self.reply
-        if reply is None or NOTES.forked:
+        if reply is None:  # somebody kept the object: an error stream between runs, nothing after its last
+            return len(piece) if self.touched else os.write(2, piece)
+        if NOTES.forked:
             return os.write(1, piece)
         try:
-            if os.lseek(1, 0, 1):
+            if is_written():
                 self._descriptor.take(reply.write)
             reply.write(piece)
         except ConnectionLost as error:
@@ -92,19 +103,56 @@ class ScriptOutput(io.RawIOBase):
     def commit(self) -> None:
         """Send what the reply holds: the script flushed."""
         reply = self.reply
-        if reply is not None and not self.ending and not NOTES.forked:
-            try:
-                reply.flush()
-            except ConnectionLost as error:
-                raise BrokenPipeError(32, "the client is gone") from error
+        if self.ending or reply is None or NOTES.forked:
+            return
+        try:
+            reply.flush()
+        except ConnectionLost as error:
+            raise BrokenPipeError(32, "the client is gone") from error
 
 
-class FlushingWriter(io.BufferedWriter):
-    """A ``BufferedWriter`` that tells a flush that was asked for from a buffer that was full."""
+def is_written() -> bool:
+    """True when something was written to descriptor 1, or it is not what it was (0.2 us)."""
+    try:
+        return lseek(1, 0, SEEK_CUR) != 0
+    except OSError:
+        return True
+
+
+class ScriptWriter(io.BufferedWriter):
+    """The buffer under ``sys.stdout``: tells a flush that was asked for from a buffer that was full."""
+
+    raw: ScriptOutput
 
     def flush(self) -> None:
         super().flush()
-        self.raw.commit()  # type: ignore[attr-defined]
+        self.raw.commit()
+
+    def close(self) -> None:
+        self.raw.touched = True
+        super().close()
+
+    def detach(self) -> io.RawIOBase:
+        self.raw.touched = True
+        return super().detach()
+
+
+class ScriptText(io.TextIOWrapper):
+    """``sys.stdout``: notes what would make it unfit for the next run."""
+
+    buffer: ScriptWriter
+
+    def close(self) -> None:
+        self.buffer.raw.touched = True
+        super().close()
+
+    def detach(self) -> Any:
+        self.buffer.raw.touched = True
+        return super().detach()
+
+    def reconfigure(self, **settings: Any) -> None:
+        self.buffer.raw.touched = True
+        super().reconfigure(**settings)
 
 
 class ScriptInput(io.RawIOBase):
@@ -143,10 +191,7 @@ class ScriptErrors(io.RawIOBase):
 class ObjectStdio:
     """The three objects, made once and used again by every run that left them as they were (5 us a run saved)."""
 
-    __slots__ = (
-        "_empty", "_encoding", "_errors", "_stderr", "_stderr_raw", "_stdin", "_stdout", "_stdout_raw", "_writer",
-        "output",
-    )  # fmt: skip
+    __slots__ = ("_empty", "_encoding", "_errors", "_raw", "_stderr", "_stderr_raw", "_stdin", "_stdout", "output")
 
     def __init__(self) -> None:
         stream = sys.__stdout__
@@ -156,51 +201,46 @@ class ObjectStdio:
         self.output = OutputDescriptor()
         self._make_stdout()
         self._make_stderr()
-        self._empty = self._make_empty()
-        self._stdin: IO[str] = self._empty
+        self._empty = self._make_text(io.BytesIO())
+        self._stdin = self._empty
 
     def _make_stdout(self) -> None:
-        self._stdout_raw = ScriptOutput(self.output)
-        self._writer = FlushingWriter(self._stdout_raw)
-        self._stdout = io.TextIOWrapper(self._writer, self._encoding, self._errors, "\n")
+        self._raw = ScriptOutput(self.output)
+        self._raw.writer = ScriptWriter(self._raw)
+        self._stdout = ScriptText(self._raw.writer, self._encoding, self._errors, "\n")
 
     def _make_stderr(self) -> None:
         self._stderr_raw = ScriptErrors()
-        writer = io.BufferedWriter(self._stderr_raw)
-        self._stderr = io.TextIOWrapper(writer, self._encoding, "backslashreplace", "\n", line_buffering=True)
+        buffer: Any = self._stderr_raw
+        self._stderr = io.TextIOWrapper(buffer, self._encoding, "backslashreplace", "\n", write_through=True)
 
-    def _make_empty(self) -> IO[str]:
-        return io.TextIOWrapper(io.BytesIO(), self._encoding, self._errors, "\n")
-
-    def make_input(self, exchange: Exchange, body: IO[bytes] | None) -> IO[str]:
-        """Return ``sys.stdin`` for a run. ``body``: the spooled body, or ``None`` to read the exchange's."""
-        if body is not None:
-            return io.TextIOWrapper(body, self._encoding, self._errors, "\n")
-        return io.TextIOWrapper(io.BufferedReader(ScriptInput(exchange)), self._encoding, self._errors, "\n")
+    def _make_text(self, buffer: IO[bytes]) -> io.TextIOWrapper:
+        return io.TextIOWrapper(buffer, self._encoding, self._errors, "\n")
 
     def enter(self, exchange: Exchange, reply: Reply, log: ScriptLog, body: IO[bytes] | None) -> None:
-        """Put the script's objects into ``sys``."""
-        raw = self._stdout_raw
+        """Put the script's objects into ``sys``. ``body``: the spooled body, ``None`` to read the exchange's own."""
+        raw = self._raw
         raw.reply = reply
         raw.ending = False
         self._stderr_raw.log = log
-        if body is None and exchange.request.content_length == 0:
-            self._stdin = self._empty
-        else:
-            self._stdin = self.make_input(exchange, body)
-        sys.stdin = sys.__stdin__ = self._stdin  # type: ignore[misc, assignment]
+        if body is not None:
+            self._stdin = self._make_text(body)
+        elif exchange.request.content_length:
+            self._stdin = self._make_text(io.BufferedReader(ScriptInput(exchange)))
+        sys.stdin = sys.__stdin__ = self._stdin  # type: ignore[misc]
         sys.stdout = sys.__stdout__ = self._stdout  # type: ignore[misc]
         sys.stderr = sys.__stderr__ = self._stderr  # type: ignore[misc]
 
     def finish(self, reply: Reply) -> None:
         """Take what the script left unflushed, in its objects and at descriptor 1. Raise what the reply raises."""
-        self._stdout_raw.ending = True
-        if sys.stdout is not self._stdout:
+        raw = self._raw
+        raw.ending = True
+        if sys.stdout is not self._stdout or raw.touched:
             flush(sys.stdout)
-        flush(self._stdout)
-        flush(self._writer)
-        flush(self._stderr)
-        if not NOTES.forked:
+            flush(raw.writer)
+        if not flush(self._stdout):
+            raw.touched = True
+        if is_written() and not NOTES.forked:
             self.output.take(reply.write)
 
     def leave(self, fresh_descriptor: bool) -> None:
@@ -210,42 +250,38 @@ class ObjectStdio:
         """
         if fresh_descriptor:
             self.output.replace()
-        self._stdout_raw.reply = None
-        self._stderr_raw.log = None
-        if not is_untouched(self._stdout, self._encoding, self._errors, line_buffering=False):
-            discard(self._stdout)
+        raw = self._raw
+        raw.reply = self._stderr_raw.log = None
+        if raw.touched:
             self._make_stdout()
-        if not is_untouched(self._stderr, self._encoding, "backslashreplace", line_buffering=True):
+        if not is_untouched(self._stderr, "backslashreplace"):
             discard(self._stderr)
             self._make_stderr()
         if self._stdin is not self._empty:
             discard(self._stdin)
-        elif not is_untouched(self._empty, self._encoding, self._errors, line_buffering=False):
-            self._empty = self._make_empty()
+        elif not is_untouched(self._empty, self._errors):
+            self._empty = self._make_text(io.BytesIO())
         self._stdin = self._empty
 
 
-def is_untouched(stream: Any, encoding: str, errors: str, line_buffering: bool) -> bool:
-    """True when a text stream is as it was made: open, attached, not reconfigured."""
+def is_untouched(stream: io.TextIOWrapper, errors: str) -> bool:
+    """True when a text stream is as it was made: open, attached, its error handling the same."""
     try:
-        return (
-            not stream.closed
-            and stream.buffer is not None
-            and stream.encoding == encoding
-            and stream.errors == errors
-            and stream.line_buffering is line_buffering
-            and not stream.write_through
-        )
+        return not stream.closed and stream.errors == errors
     except ValueError:  # detached
         return False
 
 
-def flush(stream: Any) -> None:
-    """Flush a stream of the script's; one that is closed, detached or broken has nothing more to give."""
+def flush(stream: Any) -> bool:
+    """Flush a stream of the script's; False for one that is closed, detached or broken and has nothing more to give.
+
+    What the exchange raised is kept by the reply, which raises it again.
+    """
     try:
         stream.flush()
     except (AttributeError, GatewayError, OSError, ValueError):
-        pass  # what the exchange raised is kept by the reply, which raises it again
+        return False
+    return True
 
 
 def discard(stream: Any) -> None:

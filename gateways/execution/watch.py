@@ -19,7 +19,8 @@ class Notes:
     """What the current run has done; ``begin`` forgets the last one's.
 
     ``active``: a run is on. ``forked``: this process is a child that the script forked. ``moved``: the working
-    directory was changed. ``children``: a child process was made. ``variables``: names put into the C environment.
+    directory was changed, by whom and when ever. ``children``: a child process was made. ``variables``: names put into
+    the C environment, as native strings.
     ``repairs``: what undoes each change, and its arguments. ``exits``: functions for the end of the run.
     ``before_child``: called before a child process is made.
     """
@@ -31,7 +32,7 @@ class Notes:
         self.forked = False
         self.moved = False
         self.children = False
-        self.variables: set[bytes] = set()
+        self.variables: set[str] = set()
         self.repairs: dict[object, tuple[Callable[..., object], tuple[Any, ...]]] = {}
         self.exits: list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]] = []
         self.before_child: Callable[[], None] | None = None
@@ -46,18 +47,20 @@ def _note_move(_args: tuple[Any, ...]) -> None:
 
 
 def _note_variable(args: tuple[Any, ...]) -> None:
-    NOTES.variables.add(os.fsencode(args[0]))
+    if NOTES.active:
+        NOTES.variables.add(os.fsencode(args[0]).decode("latin-1"))
 
 
 def _note_child(_args: tuple[Any, ...] = ()) -> None:
-    NOTES.children = True
-    if NOTES.before_child is not None:
-        NOTES.before_child()
+    if NOTES.active:
+        NOTES.children = True
+        if NOTES.before_child is not None:
+            NOTES.before_child()
 
 
 def _refuse_exec(_args: tuple[Any, ...]) -> None:
     """os.exec would put another program in the serving process's place; in a child of the script's it is right."""
-    if not NOTES.forked:
+    if NOTES.active and not NOTES.forked:
         raise RuntimeError("os.exec would replace the serving process: this script needs the cgi or the zygote model")
     _note_child()
 
@@ -77,7 +80,7 @@ _EVENTS = {
 
 def _audit(event: str, args: tuple[Any, ...], _find: Callable[[str], Any] = _EVENTS.get) -> None:
     action = _find(event)
-    if action is not None and NOTES.active:
+    if action is not None:
         action(args)
 
 
@@ -150,8 +153,7 @@ def _watch_locale(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _watch_spawn(original: Callable[..., Any]) -> Callable[..., Any]:
     def fork_exec(*args: Any) -> Any:
-        if NOTES.active:
-            _note_child()
+        _note_child()
         return original(*args)
 
     return fork_exec
