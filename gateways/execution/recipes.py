@@ -80,7 +80,7 @@ def load_program(path: str) -> Program:
     try:
         code = compile(source, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
-        raise CompileError(f"the script {path} does not compile: {error}", error) from error
+        raise CompileError(f"the script {path} does not compile: {error}", error.with_traceback(None)) from error
     return Program(path, code, stamp)
 
 
