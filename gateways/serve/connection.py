@@ -8,10 +8,12 @@ The socket stays in blocking mode, because changing that costs a system call a c
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import socket
 import struct
+import termios
 from time import monotonic
 
 from gateways.core.errors import ConnectionLost
@@ -27,6 +29,7 @@ RECEIVE = 65536
 LARGE = 32768
 """From this many bytes on, head and body are sent as two buffers instead of being joined."""
 MSG_DONTWAIT = int(socket.MSG_DONTWAIT)
+_NOTHING = bytes(4)
 _MSG_MORE = int(socket.MSG_MORE) | MSG_DONTWAIT
 _RESET = struct.pack("ii", 1, 0)
 
@@ -194,10 +197,14 @@ class Connection:
             self.last = True
             raise ConnectionLost(f"the peer {what} for {seconds:g} seconds")
 
-    def has_unread(self) -> bool:
-        """True when the kernel holds bytes that nobody read: a close would be a reset, and cost the response's end."""
+    def may_lose_response(self) -> bool:
+        """True when a close now could turn into a reset that costs the peer the end of its response (RFC 9112 9.6).
+
+        That is: bytes of the peer lie unread, or its kernel has not yet taken all of ours and more may come from it.
+        """
         try:
-            return bool(self.sock.recv(1, MSG_DONTWAIT | socket.MSG_PEEK))
+            unsent = fcntl.ioctl(self.fd, termios.TIOCOUTQ, _NOTHING)
+            return unsent != _NOTHING or bool(self.sock.recv(1, MSG_DONTWAIT | socket.MSG_PEEK))
         except OSError:
             return False
 

@@ -356,7 +356,7 @@ class ConnectionLoop:
 
     def _end(self, connection: Connection) -> None:
         wire = connection.wire
-        if connection.broken or (not wire.buffered and wire.body_complete() and not connection.has_unread()):
+        if connection.broken or (not wire.buffered and wire.body_complete() and not connection.may_lose_response()):
             self._close(connection)
         else:
             self._linger(connection)

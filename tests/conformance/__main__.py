@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.conformance.addresses import SCHEMES, parse_address
+from tests.conformance.addresses import SCHEMES, Address, parse_address
+from tests.conformance.clients.stream import Stream
 from tests.conformance.matrix import format_markdown, format_text
 from tests.conformance.runner import FAIL, LIMIT, Outcome, Target, run_table
 from tests.conformance.table import Row, load_table
@@ -51,6 +52,15 @@ def make_target(text: str, front: str) -> Target:
     return Target(name, parse_address(url), front)
 
 
+def is_reachable(address: Address) -> bool:
+    """True when something accepts a connection there."""
+    try:
+        Stream(address, LIMIT).close()
+    except OSError:
+        return False
+    return True
+
+
 def report(outcome: Outcome) -> None:
     """Show progress: a dot, an F or an s."""
     sys.stderr.write({"pass": ".", "fail": "F", "skip": "s"}[outcome.result])
@@ -71,6 +81,9 @@ def main() -> int:
         return 0
     if not targets:
         parser.error("name at least one URL")
+    unreachable = [target.name for target in targets if not is_reachable(target.address)]
+    if unreachable:
+        parser.error(f"nothing listens at {', '.join(unreachable)}")
     results = {}
     for target in targets:
         results[target.name] = run_table(rows, target, options.limit, None if options.quiet else report)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.conformance.checks import Check
 from tests.conformance.messages import Request
@@ -36,8 +36,9 @@ class Row:
     checks of each answer. With ``raw``, these bytes are sent as they are instead, and ``expected`` has the checks of
     each answer that must come: no more may. ``half_close``: the client says that it will send no more.
     ``patient``: the last request is repeated for a while until its checks hold (what it asks about may still be under
-    way). ``cut``: an incomplete response is right. ``release``: sent on a connection of its own as soon as the first
+    way). ``release``: sent on a connection of its own as soon as the first
     byte of body has come. ``skips``: name of a wire or front server -> why the row makes no sense there.
+    ``group``: the kind of rows it stands among.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Row:
     release: Request | None = None
     needs: frozenset[str] = frozenset()
     skips: Mapping[str, str] = field(default_factory=dict)
+    group: str = ""
 
     def find_skip(self, wire: str, lacks: Mapping[str, str], front: str = "") -> str:
         """Why the row is skipped on a wire, with what its client lacks, or behind a front; ``""`` if it is run."""
@@ -62,9 +64,15 @@ class Row:
 
 
 def load_table() -> tuple[Row, ...]:
-    """Every row, in order."""
+    """Every row, in order, with its group's name."""
     from tests.conformance.rows import bodies, failures, framing, lengths, mapping, responses
 
-    return (
-        *mapping.ROWS, *bodies.ROWS, *responses.ROWS, *lengths.ROWS, *failures.ROWS, *framing.ROWS
-    )  # fmt: skip
+    groups = {
+        "mapping": mapping.ROWS,
+        "bodies": bodies.ROWS,
+        "responses": responses.ROWS,
+        "lengths": lengths.ROWS,
+        "failures": failures.ROWS,
+        "framing": framing.ROWS,
+    }
+    return tuple(replace(row, group=name) for name, rows in groups.items() for row in rows)

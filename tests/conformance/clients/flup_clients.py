@@ -28,9 +28,9 @@ NOTHING_SAID = b"200 OK"
 def make_app(scheme: str, connect: Any) -> Any:
     """Return flup's application for a scheme, connecting by ``connect``: its own way needs Python 2's ``types``."""
     if scheme == "flup+fastcgi":
-        from flup.client.fcgi_app import FCGIApp as App
+        from flup.client.fcgi_app import FCGIApp as App  # type: ignore[import-untyped]
     else:
-        from flup.client.scgi_app import SCGIApp as App
+        from flup.client.scgi_app import SCGIApp as App  # type: ignore[import-untyped]
 
     class ConnectingApp(App):  # type: ignore[misc]
         def _getConnection(self) -> socket.socket:
@@ -76,9 +76,11 @@ class FlupClient:
         environ: dict[str, Any] = dict(plan_variables(request, self.address, length))
         environ |= {"wsgi.input": io.BytesIO(body), "wsgi.errors": errors}
         heads: list[tuple[bytes, list[tuple[bytes, bytes]]]] = []
-        app = make_app(self.address.scheme, self._connect)
         try:
-            data = b"".join(app(environ, lambda status, fields: heads.append((status, fields))))
+            # flup closes its socket only when all went well.
+            with self._connect() as sock:
+                app = make_app(self.address.scheme, lambda: sock)
+                data = b"".join(app(environ, lambda status, fields: heads.append((status, fields))))
         except (OSError, EOFError, ValueError, struct.error) as error:
             return Response(fault=f"flup: {type(error).__name__}: {error}")
         if not heads or not (data or heads[0][1] or heads[0][0] != NOTHING_SAID):
