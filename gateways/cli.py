@@ -11,16 +11,21 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
-    from typing import NoReturn
+    from collections.abc import Callable, Sequence
+    from typing import Any, NoReturn
 
     from gateways.config.settings import PoolSettings, ServerSettings
     from gateways.core.errors import ConfigurationError
+    from gateways.entry import FileEntry, ObjectEntry
+    from gateways.start import Start
 
 WRONG_USAGE = 2
 FAILED = 1
-COMMANDS = ("serve", "check", "cgi", "directives")
+COMMANDS = ("serve", "run", "check", "cgi", "directives")
+DEFAULT_BIND = "127.0.0.1:8000"
+_RUN_OPTIONS = ("--model", "--bind", "--start-servers")
 _CGI_USAGE = "gateways cgi TARGET [--model MODEL]"
+_RUN_USAGE = "gateways run [--model MODEL] [--bind ADDRESS] [--start-servers N] FILE [ARGUMENT ...]"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,12 +33,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words and words[0] == "cgi":
         return run_cgi(words[1:])
+    if words and words[0] == "run":
+        return run_file(words[1:])
     return run_command(words)
 
 
 def complain(sentence: str) -> int:
     """Print what is wrong and return the exit status for it."""
-    sys.stderr.write(f"gateways: {sentence}\n")
+    if sys.stderr is not None:  # closed, as FastCGI 2.2 allows
+        sys.stderr.write(f"gateways: {sentence}\n")
     return WRONG_USAGE
 
 
@@ -46,7 +54,7 @@ def run_cgi(words: list[str]) -> int:
     from gateways.core.errors import ConfigurationError
 
     try:
-        return server.run_cgi(target, model)
+        return server.run_cgi(server.make_cgi_model(target, model))
     except ConfigurationError as error:
         return complain(str(error))
 
@@ -66,6 +74,115 @@ def parse_cgi(words: list[str]) -> tuple[str, str]:
     if len(targets) != 1 or targets[0].startswith("-") or model.startswith("-"):
         return "", ""
     return targets[0], model
+
+
+def run_file(words: list[str]) -> int:
+    """Run a file in whichever way this process was started: ``#!/usr/bin/env -S gateways run`` in its first line."""
+    from gateways.entry import FileEntry
+
+    options, rest = parse_run(words)
+    if not rest:
+        return refuse(f"run needs a file, and its own options before it: {_RUN_USAGE}")
+    workers = options.get("--start-servers", "0")
+    if not (workers.isascii() and workers.isdigit() and len(workers) < 5):
+        return refuse(f"--start-servers must be 0 to 9999, not {workers!r}")
+    entry = FileEntry(rest[0], options.get("--model", ""), tuple(rest[1:]))
+    return start(entry, options.get("--bind", DEFAULT_BIND), int(workers))
+
+
+def parse_run(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Return (options, file and its arguments) of ``gateways run``; no file if they are wrong. No ``argparse``."""
+    options: dict[str, str] = {}
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        name, given, value = words[at].partition("=")
+        if not given:
+            at += 1
+            value = words[at] if at < len(words) else ""
+        if name not in _RUN_OPTIONS or name in options or not value:
+            return {}, []
+        options[name] = value
+        at += 1
+    return options, words[at:]
+
+
+def run_object(
+    application: Callable[..., Any] | None,
+    handler: Callable[[Any], Any] | None,
+    bind: str,
+    start_servers: int,
+    caller: str | None,
+) -> None:
+    """Do what ``gateways.run`` says, and exit. ``caller``: the name of the module that called it."""
+    from gateways import server
+    from gateways.entry import ObjectEntry
+
+    if server.is_at_work() and caller != "__main__":
+        return
+    served = application if handler is None else handler
+    if (application is None) == (handler is None) or not callable(served):
+        sys.exit(refuse("gateways.run needs one callable: a WSGI application, or handler=..."))
+    streams = (sys.stdin.buffer, sys.stdout.buffer) if server.is_at_work() else None
+    entry = ObjectEntry(served, "wsgi" if handler is None else "handler", streams)
+    # A script that a worker runs answers that worker's request, and never takes over the worker.
+    sys.exit(entry.run_cgi() if streams else start(entry, bind, start_servers))
+
+
+def start(entry: FileEntry | ObjectEntry, bind: str, workers: int) -> int:
+    """Be what this process was started to be, and return the exit status."""
+    import os
+
+    from gateways import start
+    from gateways.core.errors import ConfigurationError, GatewayError
+
+    plan = start.plan_start(start.look_at_stdin(), os.environ, os.getpid())
+    start.open_standard_descriptors()
+    try:
+        if plan.way == start.CGI:
+            return entry.run_cgi()
+        if plan.way == start.REFUSED:
+            return refuse(plan.sentence)
+        settings = entry.read_settings(bind)
+    except ConfigurationError as error:
+        return refuse(error.message)
+    try:
+        return serve_started(entry, settings, plan, workers)
+    except GatewayError as error:
+        complain(str(error))
+        return FAILED
+
+
+def serve_started(entry: FileEntry | ObjectEntry, settings: ServerSettings, plan: Start, workers: int) -> int:
+    """Serve on the sockets that this process was given, or on those of the settings."""
+    import os
+
+    from gateways import server
+    from gateways.entry import fit_pool, take_sockets
+    from gateways.errorlog import open_log
+    from gateways.listening import format_address
+    from gateways.start import HTTP
+
+    pool, sockets = take_sockets(fit_pool(settings.pools[0], workers), plan)
+    if plan.way == HTTP:
+        reload = "code" if workers and entry.reloads else ""
+        sys.stdout.write(format_announcement([pool], list(map(format_address, sockets)), os.getpid(), reload, workers))
+        sys.stdout.flush()
+    log = open_log("gateways", settings.error_log, settings.log_level)
+    return server.serve_sockets(pool, sockets, entry.make(pool), supervised=workers > 0, log=log)
+
+
+def refuse(sentence: str) -> int:
+    """Say what is wrong, to a browser too if there is one, and return the exit status for it."""
+    import os
+
+    from gateways.start import format_refusal, is_under_web_server
+
+    if is_under_web_server(os.environ):
+        try:
+            os.write(1, format_refusal(sentence))
+        except OSError:
+            pass
+    return complain(sentence)
 
 
 def run_command(words: list[str]) -> int:
@@ -112,6 +229,7 @@ def make_parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="name every mistake in a configuration", allow_abbrev=False)
     check.add_argument("--config", metavar="FILE", required=True)
     check.set_defaults(run=run_check)
+    commands.add_parser("run", help=f"be what this process was started to be: {_RUN_USAGE}")
     commands.add_parser("cgi", help=f"be a CGI script: {_CGI_USAGE}")
     directives = commands.add_parser("directives", help="print the reference of all settings", allow_abbrev=False)
     directives.set_defaults(run=run_directives)
@@ -185,7 +303,8 @@ def run_serve(options: argparse.Namespace) -> int:
         return fresh
 
     def announce(addresses: list[str]) -> None:
-        sys.stdout.write(format_announcement(settings, addresses, os.getpid()))
+        reloaded = "configuration and code" if settings.file else "code"
+        sys.stdout.write(format_announcement(settings.pools, addresses, os.getpid(), reloaded))
         sys.stdout.flush()
 
     try:
@@ -208,27 +327,34 @@ def read_given(options: argparse.Namespace, folder: str) -> tuple[ServerSettings
     return override_settings(settings, options, folder)
 
 
-def format_announcement(settings: ServerSettings, addresses: Sequence[str], pid: int) -> str:
+def format_announcement(
+    pools: Sequence[PoolSettings], addresses: Sequence[str], pid: int, reload: str, workers: int = 1
+) -> str:
     """Return what a person wants to know of a server that has started.
 
-    ``addresses``: the bound addresses, in the order of the pools and of each pool's ``Listen``.
+    ``addresses``: the bound addresses, in the order of the pools and of each pool's ``Listen``. ``reload``: what HUP
+    reads anew, ``""`` for nothing. ``workers``: 0 when this process serves by itself.
     """
     from gateways import __version__
 
     lines = [f"gateways {__version__}"]
     rest = list(addresses)
-    for pool in settings.pools:
+    for pool in pools:
         bound = [f"{place.wire}://{rest.pop(0) if rest else place.address}" for place in pool.listen]
-        lines += ["", *format_pool(pool, bound)]
-    reload = "configuration and code" if settings.file else "code"
-    lines += ["", f"stop: Ctrl-C, or kill -TERM {pid}; reload {reload}: kill -HUP {pid}", ""]
+        lines += ["", *format_pool(pool, bound, format_workers(pool) if workers else "this process alone")]
+    end = f"stop: Ctrl-C, or kill -TERM {pid}"
+    lines += ["", f"{end}; reload {reload}: kill -HUP {pid}" if reload else end, ""]
     return "\n".join(lines)
 
 
-def format_pool(pool: PoolSettings, addresses: Sequence[str]) -> list[str]:
-    """Return the lines that describe one pool and where each of its mounts answers."""
+def format_workers(pool: PoolSettings) -> str:
+    """Return how many workers a pool has."""
     idle = f"{pool.min_spare_servers} to {pool.max_spare_servers} idle"
-    workers = f"workers: {pool.start_servers} at the start, {idle}, at most {pool.max_servers}"
+    return f"workers: {pool.start_servers} at the start, {idle}, at most {pool.max_servers}"
+
+
+def format_pool(pool: PoolSettings, addresses: Sequence[str], workers: str) -> list[str]:
+    """Return the lines that describe one pool and where each of its mounts answers."""
     rows = []
     for address in addresses:
         for mount in pool.mounts:

@@ -12,15 +12,14 @@ from gateways.core.mounts import Mount, MountTable
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
+    from typing import IO, Any
 
     from gateways.config.settings import MountSettings, PoolSettings, ServerSettings
-    from gateways.core.interfaces import ExecutionModel, Log, WireFactory
-    from gateways.core.request import Endpoint
+    from gateways.core.interfaces import ExecutionModel, Log
     from gateways.process.listeners import OpenListeners
     from gateways.process.pool import Pool
     from gateways.process.worker import Worker
-    from gateways.serve.loop import Listener
 
 CALLED_MODELS = ("wsgi", "handler")
 """Models that call a Python object; the others run scripts."""
@@ -35,7 +34,11 @@ def make_called_model(model: str, path: str, module: str, *names: str) -> Execut
     """Return a model that calls the first of ``names`` in the file ``path``, or in ``module``."""
     from gateways.execution.loading import make_loader
 
-    loader = make_loader(path, module, *names)
+    return make_object_model(model, make_loader(path, module, *names))
+
+
+def make_object_model(model: str, loader: Callable[[], Any]) -> ExecutionModel:
+    """Return the model (wsgi or handler) that calls what ``loader`` gives."""
     if model == "handler":
         from gateways.execution.handler import HandlerModel
 
@@ -92,108 +95,38 @@ def load_mounts(mounts: list[Mount]) -> None:
         mount.model.load()
 
 
-# Listeners and wires.
-
-
-def make_http(endpoint: Endpoint, pool: PoolSettings) -> WireFactory:
-    """Return what makes the ``http`` wire of a connection."""
-    from gateways.wire.http import HTTPWire
-
-    limits = pool.wire_limits()
-    date = make_clock()
-    return lambda peer: HTTPWire(endpoint, peer, limits, date)
-
-
-def make_fastcgi(endpoint: Endpoint, pool: PoolSettings) -> WireFactory:
-    """Return what makes the ``fastcgi`` wire of a connection."""
-    from gateways.wire.fastcgi import FastCGIWire
-
-    limits = pool.wire_limits()
-    most = str(pool.max_servers)
-    values = {"FCGI_MAX_CONNS": most, "FCGI_MAX_REQS": most, "FCGI_MPXS_CONNS": "0"}
-    return lambda peer: FastCGIWire(endpoint, peer, limits, values)
-
-
-def make_scgi(endpoint: Endpoint, pool: PoolSettings) -> WireFactory:
-    """Return what makes the ``scgi`` wire of a connection."""
-    from gateways.wire.scgi import SCGIWire
-
-    limits = pool.wire_limits()
-    return lambda peer: SCGIWire(endpoint, peer, limits)
-
-
-def make_ajp(endpoint: Endpoint, pool: PoolSettings) -> WireFactory:
-    """Return what makes the ``ajp`` wire of a connection."""
-    from gateways.wire.ajp import AJPWire
-
-    limits = pool.wire_limits()
-    return lambda peer: AJPWire(endpoint, peer, limits)
-
-
-def make_uwsgi(endpoint: Endpoint, pool: PoolSettings) -> WireFactory:
-    """Return what makes the ``uwsgi`` wire of a connection."""
-    from gateways.wire.uwsgi import UwsgiWire
-
-    limits = pool.wire_limits()
-    return lambda peer: UwsgiWire(endpoint, peer, limits)
-
-
-WIRE_MAKERS: dict[str, Callable[[Endpoint, PoolSettings], WireFactory]] = {
-    "http": make_http,
-    "fastcgi": make_fastcgi,
-    "scgi": make_scgi,
-    "ajp": make_ajp,
-    "uwsgi": make_uwsgi,
-}
-"""What makes each wire: ``make(endpoint, pool)`` imports it and returns ``factory(peer)``, called for a connection."""
-
-
-def make_listener(sock: socket.socket, wire: str, pool: PoolSettings) -> Listener:
-    """Return what accepts on ``sock`` and speaks ``wire`` there."""
-    from gateways.core.request import Endpoint
-    from gateways.serve.loop import Listener
-    from gateways.serve.names import find_server_name
-
-    name, port = find_server_name(sock)
-    endpoint = Endpoint(pool.server_name or name, port, pool.trusted_proxies)
-    return Listener(sock, WIRE_MAKERS[wire](endpoint, pool))
-
-
-def make_clock() -> Callable[[], str]:
-    """Return a function that gives the time as an IMF-fixdate, formatted once a second (RFC 9110 5.6.7)."""
-    from email.utils import formatdate
-    from time import time
-
-    second = 0
-    text = ""
-
-    def date() -> str:
-        nonlocal second, text
-        now = int(time())
-        if now != second:
-            text = formatdate(now, usegmt=True)
-            second = now
-        return text
-
-    return date
-
-
 # Serving processes.
 
+_at_work = False
 
-def run_worker(worker: Worker, pool: PoolSettings) -> None:
-    """Serve a pool in this process until told to stop. What a worker runs, from its fork to its end."""
+
+def begin_work() -> None:
+    """Note that this process serves: what it loads must not make it serve once more."""
+    global _at_work
+    _at_work = True
+
+
+def is_at_work() -> bool:
+    """True in a process that loads or runs applications for others."""
+    return _at_work
+
+
+def run_worker(worker: Worker, pool: PoolSettings, make: Callable[[], list[Mount]]) -> None:
+    """Serve what ``make`` gives in this process until told to stop. What a worker runs, from its fork to its end."""
     import sys
 
+    from gateways.listening import make_listener
     from gateways.serve.loop import ConnectionLoop
 
+    begin_work()
     for folder in reversed(pool.python_path):
         if folder not in sys.path:
             sys.path.insert(0, folder)
-    mounts = make_mounts(pool)
+    mounts = make()
     load_mounts(mounts)
     listeners = [
-        make_listener(sock, place.wire, pool) for sock, place in zip(worker.listeners, pool.listen, strict=True)
+        make_listener(sock, place.wire, pool, worker.log)
+        for sock, place in zip(worker.listeners, pool.listen, strict=True)
     ]
     loop = ConnectionLoop(
         listeners, MountTable(mounts), pool.time_limits(), worker.slot, worker.log, worker.max_requests, worker.leaving
@@ -212,13 +145,9 @@ def run_worker(worker: Worker, pool: PoolSettings) -> None:
         mount.model.close()
 
 
-def make_pool(pool: PoolSettings, listeners: OpenListeners) -> Pool:
-    """Return the supervisor's view of a pool: its limits and listeners, and what its workers run.
-
-    Raise ``ConfigurationError`` when an address cannot be listened on.
-    """
+def make_pool(pool: PoolSettings, sockets: Sequence[socket.socket], make: Callable[[], list[Mount]]) -> Pool:
+    """Return the process model's view of a pool: its limits and listeners, and what its workers run."""
     from gateways.process.limits import PoolLimits
-    from gateways.process.listeners import parse_address
     from gateways.process.pool import Pool
 
     limits = PoolLimits(
@@ -227,12 +156,35 @@ def make_pool(pool: PoolSettings, listeners: OpenListeners) -> Pool:
         max_spare_servers=pool.max_spare_servers,
         max_servers=pool.max_servers,
         max_requests_per_child=pool.max_requests_per_child,
-        max_requests_jitter=pool.max_requests_jitter / 100,
+        max_requests_jitter=pool.max_requests_jitter,
         graceful_timeout=pool.graceful_timeout,
     )
-    addresses = [parse_address(place.address) for place in pool.listen]
-    opened = listeners.acquire(addresses, backlog=pool.listen_backlog, defer_accept=DEFER_ACCEPT)
-    return Pool(pool.name, limits, opened, lambda worker: run_worker(worker, pool))
+    return Pool(pool.name, limits, sockets, lambda worker: run_worker(worker, pool, make))
+
+
+def open_pool(pool: PoolSettings, listeners: OpenListeners) -> Pool:
+    """Open what a pool listens on, where it is not open already, and return the supervisor's view of it.
+
+    Raise ``ConfigurationError`` when an address cannot be listened on, or is open to too many.
+    """
+    from gateways.listening import check_exposure
+    from gateways.process.listeners import close_listeners, parse_address
+
+    before = listeners.are_open()
+    opened = listeners.acquire(
+        [parse_address(place.address) for place in pool.listen],
+        backlog=pool.listen_backlog,
+        mode=int(pool.listen_mode, 8),
+        owner=pool.listen_owner,
+        group=pool.listen_group,
+        defer_accept=DEFER_ACCEPT,
+    )
+    try:
+        check_exposure(opened, pool)
+    except ConfigurationError:
+        close_listeners(listener for listener in opened if listener not in before)
+        raise
+    return make_pool(pool, opened, lambda: make_mounts(pool))
 
 
 def take_pool(settings: ServerSettings) -> PoolSettings:
@@ -258,51 +210,63 @@ def serve(
     ``reload`` gives the settings anew on HUP; ``announce`` is called once with the addresses that are listened on.
     Raise ``ConfigurationError`` when the first settings cannot be served.
     """
+    from gateways.listening import format_address, preload
     from gateways.process.listeners import OpenListeners
     from gateways.process.supervisor import Supervisor
 
     listeners = OpenListeners()
     pool = take_pool(settings)
-    first: list[Pool] = [make_pool(pool, listeners)]
+    first: list[Pool] = [open_pool(pool, listeners)]
     announce([format_address(listener) for listener in first[0].listeners])
     preload({place.wire for place in pool.listen})
 
     def load() -> Pool:
-        return first.pop() if first else make_pool(take_pool(reload()), listeners)
+        return first.pop() if first else open_pool(take_pool(reload()), listeners)
 
     return Supervisor(load, log).run()
 
 
-def preload(wires: Iterable[str]) -> None:
-    """Import what every worker needs, so that they share it; of the wires only those that are spoken."""
-    from importlib import import_module
+def serve_sockets(
+    pool: PoolSettings,
+    sockets: Sequence[socket.socket],
+    make: Callable[[], list[Mount]],
+    *,
+    supervised: bool,
+    log: Log,
+) -> int:
+    """Serve what ``make`` gives on open sockets until told to stop. Return the exit status.
 
-    import gateways.execution.handler
-    import gateways.execution.loading
-    import gateways.execution.wsgi
-    import gateways.serve.loop
-    import gateways.serve.names  # noqa: F401
+    In this very process, or with a supervisor that keeps as many workers as the pool says. Raise
+    ``ConfigurationError`` when a socket is open to too many, and ``LoadError`` when the application of the only
+    process cannot be loaded.
+    """
+    from gateways.listening import check_exposure, preload
 
-    for wire in wires:
-        import_module(f"gateways.wire.{wire}")
+    check_exposure(sockets, pool)
+    ready = make_pool(pool, sockets, make)
+    if supervised:
+        from gateways.process.supervisor import Supervisor
+
+        preload({place.wire for place in pool.listen})
+        return Supervisor(lambda: ready, log).run()
+    from gateways.process.single import run_single
+
+    return run_single(ready, log)
 
 
-def format_address(listener: socket.socket) -> str:
-    """Return the address that a listener is bound to: ``127.0.0.1:8000``, ``[::1]:8000`` or ``unix:PATH``."""
-    where = listener.getsockname()
-    if isinstance(where, str):
-        return f"unix:{where}"
-    return f"[{where[0]}]:{where[1]}" if ":" in where[0] else f"{where[0]}:{where[1]}"
+def make_object_mounts(model: str, application: object) -> list[Mount]:
+    """Return the mount of an application that is already there, called by ``model`` (wsgi or handler)."""
+    return [Mount("", make_object_model(model, lambda: application), {"GATEWAYS_MODE": model})]
 
 
 # One CGI request.
 
 
-def run_cgi(target: str, model: str = "") -> int:
+def run_cgi(model: ExecutionModel, streams: tuple[IO[bytes], IO[bytes]] | None = None) -> int:
     """Serve the request that this process's environment and standard input carry (RFC 3875). Return the exit status.
 
-    ``target``: ``FILE.py``, ``FILE.py:NAME`` or ``MODULE:NAME``. ``model``: ``wsgi`` or ``handler``; chosen by the
-    name that the file defines if not given. A target that cannot be loaded answers 500 and is logged.
+    ``streams``: input and output where these are not descriptors 0 and 1. An application that cannot be loaded answers
+    500 and is logged.
     """
     import os
 
@@ -315,19 +279,23 @@ def run_cgi(target: str, model: str = "") -> int:
     variables = {os.fsdecode(k): v.decode("latin-1") for k, v in os.environb.items()}
     endpoint = Endpoint(variables.get("SERVER_NAME", ""), variables.get("SERVER_PORT", ""))
     wire = CGIWire(endpoint, variables, WireLimits())
-    mount = Mount("", make_cgi_model(target, model))
-    mount.variables["GATEWAYS_MODE"] = "cgi"
+    mount = Mount("", model, {"GATEWAYS_MODE": "cgi"})
+    begin_work()
     try:
         load_mounts([mount])
     except LoadError as error:
         log.error("%s", error)
         os.write(1, b"Status: 500 Internal Server Error\r\nContent-Type: text/plain\r\n\r\n500 Internal Server Error\n")
         return 1
-    return run_once(wire, MountTable([mount]), log)
+    return run_once(wire, MountTable([mount]), log, streams)
 
 
 def make_cgi_model(target: str, model: str) -> ExecutionModel:
-    """Return the model for a target written on the command line, without reading a configuration."""
+    """Return the model for a target written on the command line, without reading a configuration.
+
+    ``target``: ``FILE.py``, ``FILE.py:NAME`` or ``MODULE:NAME``. ``model``: ``wsgi`` or ``handler``; chosen by the
+    name that the file defines if not given. Raise ``ConfigurationError`` when ``target`` is none of these.
+    """
     import os
 
     place, _, name = target.rpartition(":") if not target.endswith(".py") else (target, "", "")

@@ -30,9 +30,13 @@ def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+RUN = (
+    "run needs a file, and its own options before it: "
+    "gateways run [--model MODEL] [--bind ADDRESS] [--start-servers N] FILE [ARGUMENT ...]"
+)
 WRONG = [
-    ([], "gateways: say what to do: serve, check, cgi, directives (gateways --help explains each)"),
-    (["srve"], 'gateways: there is no command "srve"; the commands are serve, check, cgi, directives'),
+    ([], "gateways: say what to do: serve, run, check, cgi, directives (gateways --help explains each)"),
+    (["srve"], 'gateways: there is no command "srve"; the commands are serve, run, check, cgi, directives'),
     (["--what"], 'gateways: there is no option "--what"'),
     (["serve"], "gateways: serve needs a TARGET or --config FILE, and not both"),
     (["serve", "apps/hello.py", "--config", MODES], "gateways: serve needs a TARGET or --config FILE, and not both"),
@@ -50,6 +54,14 @@ WRONG = [
     (["check"],
      "gateways: the following arguments are required: --config (gateways check --help explains the options)"),
     (["check", "--config", "none.toml"], "none.toml: the configuration cannot be read: No such file or directory"),
+    (["run"], f"gateways: {RUN}"),
+    (["run", "--what", "apps/hello.py"], f"gateways: {RUN}"),
+    (["run", "--model", "wsgi", "--model", "wsgi", "apps/hello.py"], f"gateways: {RUN}"),
+    (["run", "--model=", "apps/hello.py"], f"gateways: {RUN}"),
+    (["run", "--start-servers", "x", "apps/hello.py"], "gateways: --start-servers must be 0 to 9999, not 'x'"),
+    (["run", "--bind", "x", "apps/hello.py"],
+     'gateways: --bind must be HOST:PORT, [IPV6]:PORT or unix:PATH, not "x"'),
+    (["run", "apps/none.py"], f"gateways: TARGET: there is no file {ROOT}/apps/none.py"),
     (["cgi"], "gateways: cgi needs one target and nothing but --model beside it: gateways cgi TARGET [--model MODEL]"),
     (["cgi", "a.py", "b.py"],
      "gateways: cgi needs one target and nothing but --model beside it: gateways cgi TARGET [--model MODEL]"),
@@ -150,7 +162,8 @@ def test_a_cgi_request_imports_little(name: str, program: str) -> None:
 
 
 def test_the_announcement_tells_where_to_look_and_how_to_stop() -> None:
-    text = format_announcement(read_settings(str(ROOT / MODES)), ["127.0.0.1:4711"], 99)
+    pools = read_settings(str(ROOT / MODES)).pools
+    text = format_announcement(pools, ["127.0.0.1:4711"], 99, "configuration and code")
     assert "http://127.0.0.1:4711/cgi/       cgi       " in text
     assert "http://127.0.0.1:4711/handler/   handler   " in text
     assert 'pool "modes": http; workers: 5 at the start, 5 to 10 idle, at most 40' in text

@@ -21,6 +21,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "app.py").write_text("def application(environ, start_response): ...\n")
     (tmp_path / "script.py").write_text("print()\n")
     (tmp_path / "lib").mkdir()
+    (tmp_path / "secret").write_text("0123456789abcdef\nand more\n")
     (tmp_path / "one.toml").write_text("[pool.a]\nMaxServers = 9\n[[pool.a.Mount]]\nTarget = 'app.py'\n")
     (tmp_path / "two.toml").write_text(
         "[pool.a]\n[[pool.a.Mount]]\nTarget = 'app.py'\n[pool.b]\nListen = '1'\n[[pool.b.Mount]]\nTarget = 'app.py'\n"
@@ -56,7 +57,7 @@ def test_a_target_alone_is_served_by_one_pool_with_every_default(folder: Path) -
 
 def test_every_directive_is_an_option_and_arrives(folder: Path) -> None:
     given = {
-        "--error-log": ("x.log", str(folder / "x.log")), "--log-level": ("debug", "debug"), "--wire": ("scgi", "scgi"),
+        "--error-log": ("x.log", str(folder / "x.log")), "--log-level": ("debug", "debug"), "--wire": ("ajp", "ajp"),
         "--start-servers": ("1", 1), "--min-spare-servers": ("2", 2), "--max-spare-servers": ("3", 3),
         "--max-servers": ("4", 4), "--max-requests-per-child": ("100", 100), "--max-requests-jitter": ("0.5", 0.5),
         "--graceful-timeout": ("1.5", 1.5), "--listen-backlog": ("7", 7), "--keep-alive-timeout": ("0", 0.0),
@@ -66,14 +67,19 @@ def test_every_directive_is_an_option_and_arrives(folder: Path) -> None:
         "--limit-request-body": ("9", 9), "--server-name": ("a.example", "a.example"), "--path": ("/x", "/x/"),
         "--model": ("registry", "registry"), "--title": ("T", "T"), "--namespace": ("shared", "shared"),
         "--stat-scripts": ("off", False), "--stdio": ("descriptor", "descriptor"), "--pass-authorization": ("on", True),
+        "--listen-mode": ("600", "0600"), "--listen-owner": ("0", "0"), "--listen-group": ("root", "root"),
+        "--allow-wildcard": ("yes", True), "--secret": (f"file:{folder}/secret", "0123456789abcdef"),
+        "--packet-size": ("65536", 65536), "--trust-remote-user": ("on", True), "--allowed-attributes": ("a|b", "a|b"),
+        "--limit-request-head": ("0", 0),
         "--script-time-limit": ("10", 10.0), "--pages": ("/a,/b", ("/a", "/b")),
         "--bind": (
-            "127.0.0.1:0,http://[::1]:0", (ListenAddress("127.0.0.1:0", "scgi"), ListenAddress("[::1]:0", "http"))
+            "127.0.0.1:0,http://[::1]:0", (ListenAddress("127.0.0.1:0", "ajp"), ListenAddress("[::1]:0", "http"))
         ),
         "--python-path": ("lib", (str(folder / "lib"),)),
     }  # fmt: skip
     words = [word for flag, (text, _) in given.items() for word in (flag, text)]
-    settings, mistakes = read(folder, "script.py", *words, "--trusted-proxies", "10.0.0.0/8,unix")
+    peers = ["--trusted-proxies", "10.0.0.0/8,unix", "--allowed-peers", "127.0.0.1", "--allowed-peers", "::1,unix"]
+    settings, mistakes = read(folder, "script.py", *words, *peers)
     assert [str(mistake) for mistake in mistakes] == []
     assert settings is not None
     (pool,) = settings.pools
@@ -82,7 +88,8 @@ def test_every_directive_is_an_option_and_arrives(folder: Path) -> None:
             place = next(p for p in (settings, pool, pool.mounts[0]) if hasattr(p, directive.attribute))
             assert getattr(place, directive.attribute) == given[directive.flag][1], directive.name
     assert pool.trusted_proxies.written == ("10.0.0.0/8", "unix")
-    assert {row.flag for row in DIRECTIVES} - {*given, "--trusted-proxies"} == {"--target"}
+    assert pool.allowed_peers.written == ("127.0.0.1", "::1", "unix")
+    assert {row.flag for row in DIRECTIVES} - {*given, "--trusted-proxies", "--allowed-peers"} == {"--target"}
 
 
 def test_an_option_that_lists_may_be_repeated(folder: Path) -> None:
@@ -106,6 +113,14 @@ WRONG = [
     (["--bind", ""], "--bind must be text that is not empty"),
     (["--max-servers", "2", "--start-servers", "3"], "--start-servers (3) is more than --max-servers (2)"),
     (["--model", "registry"], "TARGET: model registry runs a file from its top"),
+    (["--secret", "0123456789abcdef"], "--secret must be file:PATH on the command line, where everybody can read it"),
+    (["--secret", "file:none"], "--secret cannot be read: "),
+    (["--secret", "file:script.py"], "--secret is not in "),
+    (
+        ["--allow-wildcard", "on", "--bind", "ajp://0.0.0.0:0"],
+        "ajp://0.0.0.0:0 can be reached from other machines: ajp needs a Secret there",
+    ),
+    (["--wire", "scgi", "--bind", "0.0.0.0:0"], "scgi://0.0.0.0:0 would be open to every interface"),
     (["--python-path", "none"], "--python-path names a folder that does not exist"),
 ]
 
@@ -138,6 +153,7 @@ OVERRIDES = [
     ("one.toml", ["--model", "cgi"], "--model cannot be given with --config: write Model in "),
     ("two.toml", ["--bind", "127.0.0.1:0"], "--bind cannot be given: "),
     ("one.toml", ["--bind", "x"], "--bind must be HOST:PORT"),
+    ("one.toml", ["--bind", "scgi://0.0.0.0:1"], "scgi://0.0.0.0:1 would be open to every interface"),
 ]
 
 

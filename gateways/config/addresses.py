@@ -64,6 +64,11 @@ def parse_address(text: str) -> str:
     return f"{_parse_host(match['host'], match['six'], text)}:{port}"
 
 
+def split_host(address: str) -> str:
+    """Return the host of an address in its plain form, without brackets; ``""`` for a UNIX socket."""
+    return "" if address.startswith("unix:") else address.rpartition(":")[0].strip("[]")
+
+
 def _parse_host(host: str | None, six: str | None, text: str) -> str:
     if six is not None:
         try:
@@ -84,9 +89,10 @@ def _parse_host(host: str | None, six: str | None, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PeerRule:
-    """Which peers are trusted: calling it with a peer's address (``""`` for a UNIX socket) tells.
+    """Which peers a rule means: calling it with a peer's address (``""`` for a UNIX socket) tells.
 
-    ``written``: the rule as the configuration spells it. Whole addresses are compared, all 16 bytes of IPv6.
+    ``written``: the rule as the configuration spells it. Whole addresses are compared, all 16 bytes of IPv6; an IPv4
+    address that is mapped into IPv6 (RFC 4291 2.5.5.2) is that IPv4 address, in the rule and in the peer.
     """
 
     written: tuple[str, ...] = ()
@@ -101,18 +107,27 @@ class PeerRule:
             if item == "unix":
                 continue
             try:
-                networks.append(ipaddress.ip_network(item))
+                networks.append(_unmap_network(ipaddress.ip_network(item)))
             except ValueError as error:
                 hint = " (host bits are set)" if "host bits" in str(error) else ""
                 raise ValueError(f'addresses, networks or "unix", not "{item}"{hint}') from error
         return PeerRule(tuple(items), tuple(networks), "unix" in items)
 
     def __call__(self, address: str) -> bool:
-        """True when the peer at ``address`` is trusted; an address that cannot be read is not."""
+        """True when the rule names the peer at ``address``; an address that cannot be read it never names."""
         if not address:
             return self.unix
         try:
             peer = ipaddress.ip_address(address)
         except ValueError:
             return False
+        if isinstance(peer, ipaddress.IPv6Address):
+            peer = peer.ipv4_mapped or peer
         return any(peer in network for network in self.networks)
+
+
+def _unmap_network(network: Network) -> Network:
+    mapped = network.network_address.ipv4_mapped if isinstance(network, ipaddress.IPv6Network) else None
+    if mapped is None or network.prefixlen < 96:
+        return network
+    return ipaddress.IPv4Network((mapped, network.prefixlen - 96))

@@ -6,11 +6,13 @@ Looks at the disk to see whether targets are there; imports no application.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gateways.config.addresses import ListenAddress
 from gateways.config.directives import REQUIRED, SCRIPT_MODELS
+from gateways.config.exposure import find_exposure, find_unreachable
+from gateways.config.secrets import read_secret
 from gateways.config.sections import Mistakes, Section
 from gateways.config.settings import MountSettings, PoolSettings, ServerSettings
 from gateways.config.targets import (
@@ -77,6 +79,7 @@ def build_pool(name: str, section: Section, mounts: Sequence[MountSettings], mis
             f"{section.label('listen', 'Listen')} names {twice} twice: one address speaks one wire",
             section.line_of("listen"),
         )
+    check_listen(values, section, mistakes)
     for folder in values["python_path"]:
         if not os.path.isdir(folder):
             mistakes.add(
@@ -89,6 +92,32 @@ def build_pool(name: str, section: Section, mounts: Sequence[MountSettings], mis
 def settle_listen(listen: Sequence[ListenAddress], wire: str) -> tuple[ListenAddress, ...]:
     """Return the addresses of a pool, each with its wire; ``wire`` for those that name none."""
     return tuple(ListenAddress(item.address, item.wire or wire) for item in listen)
+
+
+def check_listen(values: dict[str, Any], section: Section, mistakes: Mistakes) -> None:
+    """Read the secret into ``values``; note who could reach an address who must not, or cannot and should."""
+    try:
+        values["secret"] = read_secret(values["secret"])
+    except ValueError as error:
+        section.bad.add("secret")
+        mistakes.add(f"{section.label('secret', 'Secret')} {error}", section.line_of("secret"))
+    listen = () if section.bad & {"listen", "wire", "allow_wildcard", "allowed_peers", "secret"} else values["listen"]
+    for sentence in check_places(listen, values):
+        mistakes.add(sentence, section.line_of("listen"))
+    if listen and values["secret"] and all(place.wire != "ajp" for place in listen):
+        mistakes.add(
+            f"{section.label('secret', 'Secret')} protects ajp only, and no address of the pool speaks it",
+            section.line_of("secret"),
+        )
+
+
+def check_places(listen: Sequence[ListenAddress], values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with who can reach the addresses of a pool, given its other settings."""
+    for place in listen:
+        yield from filter(None, (
+            find_exposure(place, values["allow_wildcard"], bool(values["secret"])),
+            find_unreachable(place, values["allowed_peers"]),
+        ))  # fmt: skip
 
 
 def find_twice(addresses: Sequence[str]) -> str:

@@ -88,6 +88,45 @@ DIRECTIVES: tuple[Directive, ...] = (
     ),
     Directive("Wire", _POOL, choice(*WIRES), "http", "The protocol spoken on addresses that do not name theirs."),
     Directive(
+        "ListenMode", _POOL, kinds.MODE, "0660",
+        "The permissions of UNIX sockets, from their first moment; a front server needs to write to them.",
+    ),
+    Directive(
+        "ListenOwner", _POOL, kinds.USER, "", "Who owns UNIX sockets; the user that starts the server if not given.",
+    ),
+    Directive(
+        "ListenGroup", _POOL, kinds.GROUP, "",
+        "The group of UNIX sockets, as a rule the front server's (www-data); that of the user that starts the server "
+        "if not given.",
+    ),
+    Directive(
+        "AllowWildcard", _POOL, kinds.BOOLEAN, False,
+        "Whether a wire other than http may listen on every interface (0.0.0.0, [::]). Such a wire believes whoever "
+        "reaches it as it believes the front server.",
+    ),
+    Directive(
+        "AllowedPeers", _POOL, kinds.ALLOWED_PEERS, PeerRule(),
+        "Peers that may connect; a connection from any other is closed at once. Everybody may if not given.",
+    ),
+    Directive(
+        "Secret", _POOL, kinds.SECRET, "",
+        "Wire ajp: what each request must carry (`secret` of a front server's worker), otherwise it gets 403. Needed "
+        "wherever other machines can reach the address.",
+    ),
+    Directive(
+        "PacketSize", _POOL, whole(8192, 65536), 8192,
+        "Wire ajp: the longest packet in either direction; the front server's must be the same.", "bytes",
+    ),
+    Directive(
+        "TrustRemoteUser", _POOL, kinds.BOOLEAN, False,
+        "Wire ajp: whether REMOTE_USER, AUTH_TYPE and the client's certificate are taken over from the front server.",
+    ),
+    Directive(
+        "AllowedAttributes", _POOL, kinds.PATTERN, "",
+        "Wire ajp: which request attributes beyond the well-known are let in, as variables AJP_NAME; the pattern must "
+        "match the whole name. A request with any other gets 403.",
+    ),
+    Directive(
         "StartServers", _POOL, whole(1, 10000), 5, "Workers that are started with the pool.", "workers",
     ),
     Directive(
@@ -148,6 +187,12 @@ DIRECTIVES: tuple[Directive, ...] = (
     Directive(
         "LimitRequestFieldSize", _POOL, whole(0, _INT), 8190,
         "The longest field line of a request (431 beyond).", "bytes", zero="unlimited",
+    ),
+    Directive(
+        "LimitRequestHead", _POOL, whole(0, _INT), 65536,
+        "The longest request head, or block of variables (431 beyond). Whatever it says, a block of fastcgi or scgi "
+        "ends at 1048576 bytes, one of uwsgi at 65535, one of ajp at PacketSize.", "bytes",
+        zero="unlimited",
     ),
     Directive(
         "LimitRequestBody", _POOL, whole(0), 1 << 30, "The longest request body (413 beyond).", "bytes",

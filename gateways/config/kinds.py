@@ -7,13 +7,16 @@ would have given). Knows no directive and no file; paths are made absolute by wh
 from __future__ import annotations
 
 import difflib
+import grp
 import json
 import os.path
+import pwd
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateways.config.addresses import ListenAddress, PeerRule, parse_listen
+from gateways.config.secrets import parse_secret, resolve_secret, take_secret
 
 
 def show(value: object) -> str:
@@ -191,6 +194,51 @@ def resolve_listen(value: object, folder: str) -> ListenAddress:
     return ListenAddress("unix:" + resolve_path(value.address[5:], folder), value.wire)
 
 
+def take_allowed_peers(value: object) -> PeerRule:
+    """Return the rule that says which peers may connect; one that names nobody would allow nobody."""
+    rule = take_peers(value)
+    if not rule.written:
+        raise ValueError("at least one address or network; leave it out to allow everybody")
+    return rule
+
+
+def take_mode(value: object) -> str:
+    """Return the permissions of a file as four octal digits."""
+    if not isinstance(value, str) or re.fullmatch(r"0?[0-7]{3}", value) is None:
+        raise ValueError(f'three octal digits in quotes, such as "0660", not {show(value)}')
+    return value.rjust(4, "0")
+
+
+def take_user(value: object) -> str:
+    """Return the name or number of a user of this machine."""
+    return _take_account(value, "user", lambda name: pwd.getpwnam(name))
+
+
+def take_group(value: object) -> str:
+    """Return the name or number of a group of this machine."""
+    return _take_account(value, "group", lambda name: grp.getgrnam(name))
+
+
+def _take_account(value: object, what: str, find: Callable[[str], object]) -> str:
+    name = take_text(value)
+    if re.fullmatch(r"[0-9]{1,9}", name) is None:
+        try:
+            find(name)
+        except KeyError:
+            raise ValueError(f"a {what} of this machine, not {show(name)}") from None
+    return name
+
+
+def take_pattern(value: object) -> str:
+    """Return a regular expression."""
+    text = take_text(value)
+    try:
+        re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"a regular expression, and {show(text)} is none: {error}") from error
+    return text
+
+
 def parse_whole(text: str) -> int:
     """Return a whole number written in ASCII digits."""
     if re.fullmatch(r"-?[0-9]{1,18}", text) is None:
@@ -226,4 +274,15 @@ SERVER_NAME = Kind("host name", take_server_name, str, "HOST")
 LISTEN = listed("HOST:PORT, [IPV6]:PORT or unix:PATH, with WIRE:// before it", "ADDRESS", take_listen, resolve_listen)
 PATHS = listed("path", "FOLDER", take_text, resolve_path)
 PAGES = listed("path below the mount", "/PATH", take_page)
+MODE = Kind('octal digits, such as "0660"', take_mode, str, "MODE")
+USER = Kind("user name or number", take_user, str, "USER")
+GROUP = Kind("group name or number", take_group, str, "GROUP")
+PATTERN = Kind("regular expression", take_pattern, str, "PATTERN")
+ALLOWED_PEERS = Kind(
+    'addresses or networks, "unix" for UNIX sockets', take_allowed_peers, parse_list, "NETWORK", listed=True
+)
+SECRET = Kind(
+    "16 to 64 ASCII characters without spaces; or file:PATH, whose first line it is; on the command line only that",
+    take_secret, parse_secret, "file:PATH", resolve=resolve_secret,
+)  # fmt: skip
 PEERS = Kind('addresses or networks, "unix" for UNIX sockets', take_peers, parse_list, "NETWORK", listed=True)

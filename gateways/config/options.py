@@ -9,11 +9,12 @@ import argparse
 import dataclasses
 from collections.abc import Sequence
 
-from gateways.config.build import build_mount, build_pool, build_server, settle_listen
+from gateways.config.build import build_mount, build_pool, build_server, check_places, settle_listen
 from gateways.config.directives import DIRECTIVES, REQUIRED, Directive, Scope, select
 from gateways.config.kinds import show
 from gateways.config.sections import Entry, Mistakes, take_section
-from gateways.config.settings import ServerSettings
+from gateways.config.settings import MountSettings, PoolSettings, ServerSettings
+from gateways.config.targets import Target
 from gateways.core.errors import ConfigurationError
 
 POOL_NAME = "main"
@@ -48,7 +49,7 @@ def _describe(directive: Directive) -> str:
     return directive.help + default
 
 
-def collect_entries(arguments: argparse.Namespace, mistakes: Mistakes) -> list[Entry]:
+def collect_entries(arguments: object, mistakes: Mistakes) -> list[Entry]:
     """Return the entries that the options make; note an option given twice, and text that is no value."""
     entries = []
     for directive in DIRECTIVES:
@@ -70,19 +71,35 @@ def _parse_texts(directive: Directive, texts: Sequence[str]) -> object:
     return directive.kind.parse_text(texts[0])
 
 
-def read_options(
-    target: str, arguments: argparse.Namespace, folder: str
-) -> tuple[ServerSettings | None, list[ConfigurationError]]:
-    """Return (settings, mistakes) for one target served by one pool; paths are relative to ``folder``."""
+def read_options(target: str, arguments: object, folder: str) -> tuple[ServerSettings | None, list[ConfigurationError]]:
+    """Return (settings, mistakes) for one target served by one pool; paths are relative to ``folder``.
+
+    ``arguments``: an object that has a list of texts under the code name of each option that was given.
+    """
     mistakes = Mistakes()
     entries = collect_entries(arguments, mistakes)
-    by_scope = {scope: _of_scope(entries, scope) for scope in Scope}
-    server = take_section(Scope.SERVER, by_scope[Scope.SERVER], folder, mistakes)
-    pool = take_section(Scope.POOL, by_scope[Scope.POOL], folder, mistakes)
-    mount_entries = [Entry(_FROM_TARGET, target, spelled="TARGET"), *by_scope[Scope.MOUNT]]
-    mount = take_section(Scope.MOUNT, mount_entries, folder, mistakes)
-    mounts = [build_mount(mount, folder, mistakes)]
-    built = build_pool(POOL_NAME, pool, mounts, mistakes)
+    mount_entries = [Entry(_FROM_TARGET, target, spelled="TARGET"), *_of_scope(entries, Scope.MOUNT)]
+    mount = build_mount(take_section(Scope.MOUNT, mount_entries, folder, mistakes), folder, mistakes)
+    return _build(entries, mount, folder, mistakes)
+
+
+def read_object_options(
+    target: Target, model: str, arguments: object, folder: str
+) -> tuple[ServerSettings | None, list[ConfigurationError]]:
+    """Return (settings, mistakes) for an application that is loaded already; ``target`` only names it."""
+    mistakes = Mistakes()
+    entries = collect_entries(arguments, mistakes)
+    section = take_section(Scope.MOUNT, _of_scope(entries, Scope.MOUNT), folder, mistakes)
+    mount = MountSettings(**{**section.values, "target": target, "model": model})
+    return _build(entries, mount, folder, mistakes)
+
+
+def _build(
+    entries: Sequence[Entry], mount: MountSettings, folder: str, mistakes: Mistakes
+) -> tuple[ServerSettings | None, list[ConfigurationError]]:
+    server = take_section(Scope.SERVER, _of_scope(entries, Scope.SERVER), folder, mistakes)
+    pool = take_section(Scope.POOL, _of_scope(entries, Scope.POOL), folder, mistakes)
+    built = build_pool(POOL_NAME, pool, [mount], mistakes)
     settings = build_server("", server, [(built, pool)], mistakes)
     return (None if mistakes.found else settings), mistakes.found
 
@@ -105,10 +122,18 @@ def override_settings(
     pool = take_section(Scope.POOL, [entry for entry in entries if entry.name == "Listen"], folder, mistakes)
     if "listen" in pool.given and len(settings.pools) != 1:
         mistakes.add(f"--bind cannot be given: {settings.file} has {len(settings.pools)} pools, each with its Listen")
+    pools = settings.pools
+    if "listen" in pool.given and not mistakes.found:
+        pools = (dataclasses.replace(pools[0], listen=settle_listen(pool.values["listen"], pools[0].wire)),)
+        check_override(pools[0], mistakes)
     if mistakes.found:
         return None, mistakes.found
-    pools = settings.pools
-    if "listen" in pool.given:
-        pools = (dataclasses.replace(pools[0], listen=settle_listen(pool.values["listen"], pools[0].wire)),)
     written = {name: server.values[name] for name in server.given}
     return dataclasses.replace(settings, pools=pools, **written), []
+
+
+def check_override(pool: PoolSettings, mistakes: Mistakes) -> None:
+    """Note what is wrong with addresses that the command line gives to a file's pool."""
+    values = {name: getattr(pool, name) for name in ("allow_wildcard", "allowed_peers", "secret")}
+    for sentence in check_places(pool.listen, values):
+        mistakes.add(sentence)

@@ -5,7 +5,7 @@ One field for each directive of the scope, under its code name; a test holds the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateways.config.addresses import ListenAddress, PeerRule
 from gateways.config.targets import Target
@@ -36,6 +36,15 @@ class PoolSettings:
     mounts: tuple[MountSettings, ...]
     listen: tuple[ListenAddress, ...]
     wire: str
+    listen_mode: str
+    listen_owner: str
+    listen_group: str
+    allow_wildcard: bool
+    allowed_peers: PeerRule
+    secret: str = field(repr=False)
+    packet_size: int
+    trust_remote_user: bool
+    allowed_attributes: str
     start_servers: int
     min_spare_servers: int
     max_spare_servers: int
@@ -52,6 +61,7 @@ class PoolSettings:
     limit_request_line: int
     limit_request_fields: int
     limit_request_field_size: int
+    limit_request_head: int
     limit_request_body: int
     trusted_proxies: PeerRule
     server_name: str
@@ -63,6 +73,7 @@ class PoolSettings:
             request_line=self.limit_request_line,
             field=self.limit_request_field_size,
             fields=self.limit_request_fields,
+            head=self.limit_request_head,
             body=self.limit_request_body,
         )
 

@@ -6,7 +6,9 @@ Everything here runs in the supervisor. Knows no connection and no wire.
 from __future__ import annotations
 
 import errno
+import grp
 import os
+import pwd
 import socket
 import stat
 from collections.abc import Iterable, Sequence
@@ -98,15 +100,21 @@ class Listener(socket.socket):
 
 
 def open_listener(
-    address: Address, backlog: int = DEFAULT_BACKLOG, mode: int = DEFAULT_MODE, defer_accept: int = 0
+    address: Address,
+    backlog: int = DEFAULT_BACKLOG,
+    mode: int = DEFAULT_MODE,
+    defer_accept: int = 0,
+    owner: str = "",
+    group: str = "",
 ) -> Listener:
     """Return a non-blocking, close-on-exec listener on ``address``.
 
-    ``mode`` is a UNIX socket's from its first moment. ``defer_accept``: seconds that the kernel may wait for a
-    connection's first bytes before it shows it (Linux). Raise ``ConfigurationError`` with what to do about it.
+    ``mode`` is a UNIX socket's from its first moment; ``owner`` and ``group``, names or numbers, are set before anybody
+    can connect. ``defer_accept``: seconds that the kernel may wait for a connection's first bytes before it shows it
+    (Linux). Raise ``ConfigurationError`` with what to do about it.
     """
     try:
-        listener = _bind_path(address, mode) if address.path else _bind_port(address)
+        listener = _bind_path(address, mode, owner, group) if address.path else _bind_port(address)
     except OSError as error:
         raise ConfigurationError(f"cannot listen on {address}: {_explain(error, address)}") from error
     except UnicodeError as error:
@@ -139,7 +147,7 @@ def _bind_port(address: Address) -> Listener:
     return listener
 
 
-def _bind_path(address: Address, mode: int) -> Listener:
+def _bind_path(address: Address, mode: int, owner: str, group: str) -> Listener:
     _remove_stale(address.path)
     listener = _make(socket.AF_UNIX, address)
     umask = os.umask(0o777 & ~mode)
@@ -152,7 +160,45 @@ def _bind_path(address: Address, mode: int) -> Listener:
     finally:
         os.umask(umask)
     listener.identity = (made.st_dev, made.st_ino)
+    if owner or group:
+        _give_away(listener, owner, group)
     return listener
+
+
+def _give_away(listener: Listener, owner: str, group: str) -> None:
+    path = listener.address.path
+    try:
+        os.chown(path, _find_user(owner), _find_group(group), follow_symlinks=False)
+    except OSError as error:
+        listener.remove()
+        whose = " and ".join(filter(None, (owner and f"owner {owner}", group and f"group {group}")))
+        raise ConfigurationError(
+            f"cannot listen on unix:{path}: its {whose} cannot be set: {error.strerror}; "
+            "only root can give a file away, others only to a group that they are in"
+        ) from error
+    except BaseException:
+        listener.remove()
+        raise
+
+
+def _find_user(name: str) -> int:
+    """Return a user's number, -1 for no name. Raise ``ConfigurationError`` for an unknown one."""
+    if not name or name.isdigit():
+        return int(name or -1)
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        raise ConfigurationError(f"there is no user {name!r} on this machine") from None
+
+
+def _find_group(name: str) -> int:
+    """Return a group's number, -1 for no name. Raise ``ConfigurationError`` for an unknown one."""
+    if not name or name.isdigit():
+        return int(name or -1)
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise ConfigurationError(f"there is no group {name!r} on this machine") from None
 
 
 def _make(family: int, address: Address) -> Listener:
@@ -227,12 +273,18 @@ class OpenListeners:
     def __init__(self) -> None:
         self._open: dict[tuple[Address, int], Listener] = {}
 
+    def are_open(self) -> set[Listener]:
+        """Return the listeners that are open now."""
+        return {listener for listener in self._open.values() if listener.fileno() != -1}
+
     def acquire(
         self,
         addresses: Sequence[Address],
         backlog: int = DEFAULT_BACKLOG,
         mode: int = DEFAULT_MODE,
         defer_accept: int = 0,
+        owner: str = "",
+        group: str = "",
     ) -> list[Listener]:
         """Return a listener for each of ``addresses``: the one that is open, or a new one; all of them or none.
 
@@ -245,7 +297,7 @@ class OpenListeners:
         try:
             for key in keys:
                 if key not in known and key not in opened:
-                    opened[key] = open_listener(key[0], backlog, mode, defer_accept)
+                    opened[key] = open_listener(key[0], backlog, mode, defer_accept, owner, group)
         except ConfigurationError:
             close_listeners(opened.values())
             raise

@@ -29,9 +29,9 @@ WATCHED = (
 def run_single(pool: Pool, log: Log) -> int:
     """Run ``pool.serve`` in this process, until it returns; return 0.
 
-    TERM and INT ask it to stop, QUIT to retire; a second INT interrupts it. What it raises is the caller's, and the
-    signal handlers are as before when this returns. The request limit does not hold here: nobody would take over.
-    The listeners are closed at the end.
+    TERM and INT ask it to stop, QUIT and USR1 to retire; a second INT interrupts it. What it raises is the caller's,
+    and the signal handlers are as before when this returns. The request limit does not hold here: nobody would take
+    over. The listeners are closed at the end.
     """
     board = Scoreboard(1)
     board.open_line(0, 1, monotonic())
@@ -43,6 +43,9 @@ def run_single(pool: Pool, log: Log) -> int:
     try:
         worker.take_signals()
         worker.answer_terminal()
+        worker.answer_manager()
+        # Whoever started us may have left them blocked.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
         pool.serve(worker)
         return 0
     finally:

@@ -105,6 +105,10 @@ class Worker:
         """Let a first INT ask this process to stop, and a second one interrupt it: for a process without supervisor."""
         signal.signal(signal.SIGINT, self._on_interrupt)
 
+    def answer_manager(self) -> None:
+        """Let USR1 ask this process to retire, as FastCGI process managers do: for a process without supervisor."""
+        signal.signal(signal.SIGUSR1, self._on_retire)
+
     def close(self) -> None:
         """Close what this object opened; only a process that lives on needs to."""
         self._wake.close()

@@ -12,6 +12,8 @@ from gateways.serve.exchange import Exchange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import IO
+
     from gateways.core.interfaces import Log, Wire
     from gateways.core.mounts import MountTable
 
@@ -63,9 +65,28 @@ class StdioConnection:
         """A CGI program cannot reset the client's connection; its exit status tells."""
 
 
-def run_once(wire: Wire, mounts: MountTable, log: Log) -> int:
-    """Serve the one request of ``wire`` on descriptors 0 and 1. Return the exit status: 0, or 1 after a failure."""
-    connection = StdioConnection(wire)
+class StreamConnection(StdioConnection):
+    """The same on two binary streams: for a process whose standard input and output only its Python code sees."""
+
+    def __init__(self, wire: Wire, streams: tuple[IO[bytes], IO[bytes]]) -> None:
+        super().__init__(wire)
+        self._input, self._output = streams
+
+    def send(self, data: bytes) -> None:
+        """Write all of ``data``."""
+        self._output.write(data)
+
+    def read_input(self) -> None:
+        """Wait for bytes of the request body and give them to the wire."""
+        self.wire.receive(self._input.read(RECEIVE))
+
+
+def run_once(wire: Wire, mounts: MountTable, log: Log, streams: tuple[IO[bytes], IO[bytes]] | None = None) -> int:
+    """Serve the one request of ``wire`` on descriptors 0 and 1, or on ``streams`` (input, output).
+
+    Return the exit status: 0, or 1 after a failure.
+    """
+    connection = StreamConnection(wire, streams) if streams else StdioConnection(wire)
     try:
         request = wire.take_request()
     except RemoteProtocolError as error:

@@ -1,0 +1,173 @@
+"""What listens: the table of wires, and a listener made of a socket, a wire and a rule of who may connect.
+
+Puts parts together for ``server.py`` and holds no logic of its own. A wire is imported when it is first made.
+"""
+
+from __future__ import annotations
+
+from gateways.core.errors import ConfigurationError
+from gateways.core.variables import MAX_BLOCK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterable, Sequence
+
+    from gateways.config.settings import PoolSettings
+    from gateways.core.interfaces import Log, WireFactory
+    from gateways.core.request import Endpoint
+    from gateways.serve.loop import Listener
+
+
+def make_http(endpoint: Endpoint, pool: PoolSettings, _log: Log) -> WireFactory:
+    """Return what makes the ``http`` wire of a connection."""
+    from gateways.wire.http import HTTPWire
+
+    limits = pool.wire_limits()
+    date = make_clock()
+    return lambda peer: HTTPWire(endpoint, peer, limits, date)
+
+
+def make_fastcgi(endpoint: Endpoint, pool: PoolSettings, _log: Log) -> WireFactory:
+    """Return what makes the ``fastcgi`` wire of a connection."""
+    from gateways.wire.fastcgi import FastCGIWire
+
+    limits = pool.wire_limits()
+    most = str(pool.max_servers)
+    values = {"FCGI_MAX_CONNS": most, "FCGI_MAX_REQS": most, "FCGI_MPXS_CONNS": "0"}
+    longest = min(limits.head, MAX_BLOCK)
+    return lambda peer: FastCGIWire(endpoint, peer, limits, values, longest)
+
+
+def make_scgi(endpoint: Endpoint, pool: PoolSettings, _log: Log) -> WireFactory:
+    """Return what makes the ``scgi`` wire of a connection."""
+    from gateways.wire.scgi import SCGIWire
+
+    limits = pool.wire_limits()
+    longest = min(limits.head, MAX_BLOCK)
+    return lambda peer: SCGIWire(endpoint, peer, limits, longest)
+
+
+def make_ajp(endpoint: Endpoint, pool: PoolSettings, _log: Log) -> WireFactory:
+    """Return what makes the ``ajp`` wire of a connection."""
+    import re
+
+    from gateways.wire.ajp import AJPWire
+
+    limits = pool.wire_limits()
+    pattern = re.compile(pool.allowed_attributes) if pool.allowed_attributes else None
+    return lambda peer: AJPWire(endpoint, peer, limits, pool.secret, pool.packet_size, pool.trust_remote_user, pattern)
+
+
+def make_uwsgi(endpoint: Endpoint, pool: PoolSettings, log: Log) -> WireFactory:
+    """Return what makes the ``uwsgi`` wire of a connection; what it notes is logged, each sentence once (U01)."""
+    from gateways.wire.uwsgi import UwsgiWire
+
+    limits = pool.wire_limits()
+    notes = NoteLog(log)
+
+    def make(peer: object) -> UwsgiWire:
+        wire = UwsgiWire(endpoint, peer, limits)
+        wire.notes = notes
+        return wire
+
+    return make
+
+
+WIRE_MAKERS: dict[str, Callable[[Endpoint, PoolSettings, Log], WireFactory]] = {
+    "http": make_http,
+    "fastcgi": make_fastcgi,
+    "scgi": make_scgi,
+    "ajp": make_ajp,
+    "uwsgi": make_uwsgi,
+}
+"""What makes each wire: ``make(endpoint, pool, log)`` gives ``factory(peer)``, which is called for each connection."""
+
+
+class NoteLog(list[str]):
+    """A list of notes that keeps nothing: what is appended is logged, each sentence once, and not without limit."""
+
+    def __init__(self, log: Log, limit: int = 100) -> None:
+        super().__init__()
+        self._log = log
+        self._limit = limit
+        self._known: set[str] = set()
+
+    def append(self, note: str) -> None:
+        """Log a note that was not logged before."""
+        if note not in self._known and len(self._known) < self._limit:
+            self._known.add(note)
+            self._log.warning("%s", note)
+
+
+def make_clock() -> Callable[[], str]:
+    """Return a function that gives the time as an IMF-fixdate, formatted once a second (RFC 9110 5.6.7)."""
+    from email.utils import formatdate
+    from time import time
+
+    second = 0
+    text = ""
+
+    def date() -> str:
+        nonlocal second, text
+        now = int(time())
+        if now != second:
+            text = formatdate(now, usegmt=True)
+            second = now
+        return text
+
+    return date
+
+
+def make_listener(sock: socket.socket, wire: str, pool: PoolSettings, log: Log) -> Listener:
+    """Return what accepts on ``sock`` and speaks ``wire`` there, with those whom the pool allows."""
+    from gateways.core.request import Endpoint
+    from gateways.serve.admission import GuardedListener
+    from gateways.serve.loop import Listener
+    from gateways.serve.names import find_server_name
+
+    name, port = find_server_name(sock)
+    endpoint = Endpoint(pool.server_name or name, port, pool.trusted_proxies)
+    factory = WIRE_MAKERS[wire](endpoint, pool, log)
+    if pool.allowed_peers.written:
+        return GuardedListener(sock, factory, pool.allowed_peers, log)
+    return Listener(sock, factory)
+
+
+def check_exposure(sockets: Sequence[socket.socket], pool: PoolSettings) -> None:
+    """Raise ``ConfigurationError`` when a socket, by the address it is really bound to, is open to too many.
+
+    The configuration was checked for what it says; a host name in it, or a socket from elsewhere, shows only here.
+    """
+    from gateways.config.addresses import ListenAddress
+    from gateways.config.exposure import find_exposure
+
+    for sock, place in zip(sockets, pool.listen, strict=True):
+        bound = ListenAddress(format_address(sock), place.wire)
+        sentence = find_exposure(bound, pool.allow_wildcard, bool(pool.secret))
+        if sentence:
+            raise ConfigurationError(sentence)
+
+
+def format_address(sock: socket.socket) -> str:
+    """Return the address that a socket is bound to: ``127.0.0.1:8000``, ``[::1]:8000`` or ``unix:PATH``."""
+    where = sock.getsockname()
+    if isinstance(where, bytes):  # a UNIX socket without a file (Linux's abstract names begin with NUL)
+        where = "@" + where.lstrip(b"\0").decode("utf-8", "backslashreplace")
+    if isinstance(where, str):
+        return f"unix:{where}"
+    return f"[{where[0]}]:{where[1]}" if ":" in where[0] else f"{where[0]}:{where[1]}"
+
+
+def preload(wires: Iterable[str]) -> None:
+    """Import what every worker needs, so that they share it; of the wires only those that are spoken."""
+    from importlib import import_module
+
+    import gateways.execution.handler
+    import gateways.execution.loading
+    import gateways.execution.wsgi
+    import gateways.serve.loop
+    import gateways.serve.names  # noqa: F401
+
+    for wire in wires:
+        import_module(f"gateways.wire.{wire}")
