@@ -16,7 +16,8 @@ from gateways.config.targets import Target
 from gateways.core.errors import ConfigurationError
 from gateways.core.limits import TimeLimits, WireLimits
 from gateways.process.limits import PoolLimits
-from gateways.process.listeners import DEFAULT_BACKLOG, parse_address
+from gateways.process.listeners import DEFAULT_BACKLOG, DEFAULT_MODE, parse_address
+from gateways.wire.ajp import MIN_PACKET
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -51,6 +52,8 @@ def mount(*lines: str) -> str:
     """A configuration whose only mount has these lines, from the third on."""
     return "[pool.a]\n[[pool.a.Mount]]\n" + "\n".join(lines) + "\n"
 
+
+SECRET = "correct-horse-battery"
 
 BAD: list[tuple[str, str | bytes, int, str]] = [
     # The file itself.
@@ -117,6 +120,46 @@ BAD: list[tuple[str, str | bytes, int, str]] = [
      "Listen names 127.0.0.1:1 twice: one address speaks one wire"),
     ("same-address-twice", pool("Listen = ['127.0.0.1:1', '127.0.0.1:1']"), 3, "names nothing twice"),
     ("no-address", pool("Listen = []"), 3, "at least one"),
+    # Who may reach a pool (security rows F01, S06, A01, U04).
+    *(
+        (f"F01-S06-U04-wildcard-{wire}-{host}", pool(f"Listen = '{wire}://{host}:9000'"), 3,
+         f"{wire}://{host}:9000 would be open to every interface")
+        for wire in ("fastcgi", "scgi", "ajp", "uwsgi") for host in ("0.0.0.0", "[::]")
+    ),
+    ("F01-wildcard-by-wire", pool("Wire = 'scgi'\nListen = ['127.0.0.1:1', '0.0.0.0:2']"), 4,
+     "scgi://0.0.0.0:2 would be"),
+    ("F01-wildcard-mapped", pool("Listen = 'scgi://[::ffff:0.0.0.0]:1'"), 3, "would be open to every interface"),
+    ("F01-wildcard-zone", pool("Listen = 'scgi://[::%1]:1'"), 3, "would be open to every interface"),
+    ("A01-no-secret", pool("Listen = 'ajp://192.0.2.1:8009'"), 3,
+     "ajp://192.0.2.1:8009 can be reached from other machines: ajp needs a Secret there"),
+    ("A01-no-secret-ipv6", pool("Listen = 'ajp://[2001:db8::1]:8009'"), 3, "ajp needs a Secret there"),
+    ("A01-no-secret-wildcard", pool("Listen = 'ajp://0.0.0.0:8009'\nAllowWildcard = true"), 3, "ajp needs a Secret"),
+    ("A01-secret-wildcard", pool(f"Listen = 'ajp://0.0.0.0:8009'\nSecret = '{SECRET}'"), 3, "open to every interface"),
+    ("secret-short", pool("Wire = 'ajp'\nSecret = '0123456789abcde'"), 4,
+     "Secret must be 16 to 64 ASCII characters without spaces, or file:PATH"),
+    ("secret-long", pool(f"Wire = 'ajp'\nSecret = '{'x' * 65}'"), 4, "Secret must be 16 to 64"),
+    ("secret-space", pool("Wire = 'ajp'\nSecret = '01234567 89abcdef'"), 4, "Secret must be 16 to 64"),
+    ("secret-number", pool("Wire = 'ajp'\nSecret = 1234567890123456"), 4, "Secret must be 16 to 64"),
+    ("secret-no-path", pool("Wire = 'ajp'\nSecret = 'file:'"), 4, "Secret must be 16 to 64"),
+    ("secret-no-file", pool("Wire = 'ajp'\nSecret = 'file:none'"), 4, "none: No such file or directory"),
+    ("secret-in-file-short", pool("Wire = 'ajp'\nSecret = 'file:notes.txt'"), 4,
+     "notes.txt: its first line must be 16 to 64 ASCII characters without spaces"),
+    ("secret-for-others", pool(f"Wire = 'scgi'\nSecret = '{SECRET}'"), 4,
+     "Secret protects ajp only, and no address of the pool speaks it"),
+    ("packet-small", pool("PacketSize = 8191"), 3, "PacketSize must be 8192 to 65536, not 8191"),
+    ("packet-large", pool("PacketSize = 65537"), 3, "PacketSize must be 8192 to 65536, not 65537"),
+    ("attributes", pool("AllowedAttributes = '('"), 3, "AllowedAttributes must be a regular expression"),
+    ("B044-head-negative", pool("LimitRequestHead = -1"), 3, "LimitRequestHead must be 0 to"),
+    ("no-peers", pool("AllowedPeers = []"), 3, "leave it out to allow everybody"),
+    ("peers-name", pool("AllowedPeers = 'localhost'"), 3, 'addresses, networks or "unix", not "localhost"'),
+    ("peers-without-unix", pool("Listen = 'unix:s'\nAllowedPeers = '127.0.0.1'"), 4, 'add "unix", or listen on a port'),
+    ("peers-only-unix", pool("AllowedPeers = 'unix'"), 3, "lets nobody use http://127.0.0.1:8000: add addresses"),
+    ("mode-number", pool("ListenMode = 660"), 3, 'three octal digits in quotes, such as "0660", not 660'),
+    ("mode-setuid", pool("ListenMode = '4660'"), 3, "three octal digits"),
+    ("mode-digit", pool("ListenMode = '0680'"), 3, "three octal digits"),
+    ("owner", pool("ListenOwner = 'no-such-user'"), 3,
+     'ListenOwner must be a user of this machine, not "no-such-user"'),
+    ("group", pool("ListenGroup = 'no-such-group'"), 3, "ListenGroup must be a group of this machine"),
     ("network", pool("TrustedProxies = ['10.0.0.1/8']"), 3, "host bits are set"),
     ("no-network", pool("TrustedProxies = 'all'"), 3, 'addresses, networks or "unix", not "all"'),
     ("server-name", pool("ServerName = 'a:80'"), 3, "a host name without port"),
@@ -218,6 +261,7 @@ def test_everything_that_is_not_written_has_its_default(folder: Path) -> None:
 
 def test_everything_that_is_written_arrives(folder: Path) -> None:
     (folder / "lib").mkdir()
+    (folder / "secret").write_text(f"{SECRET}\r\nthe first line counts\n")
     text = f"""
 ErrorLog = "error.log"
 LogLevel = "debug"
@@ -232,6 +276,15 @@ MaxRequestsPerChild = 50
 MaxRequestsJitter = 0
 GracefulTimeout = 2.5
 ListenBacklog = 1
+ListenMode = "666"
+ListenOwner = "root"
+ListenGroup = "0"
+AllowedPeers = ["::1", "127.0.0.0/8", "unix"]
+Secret = "file:secret"
+PacketSize = 16384
+TrustRemoteUser = true
+AllowedAttributes = "X-.*"
+LimitRequestHead = 8
 KeepAliveTimeout = 0
 HeaderTimeout = 1
 BodyTimeout = 2
@@ -275,7 +328,11 @@ Stdio = "object"
     assert only.trusted_proxies("")
     assert not only.trusted_proxies("11.1.2.3")
     wire, time = only.wire_limits(), only.time_limits()
-    assert (wire.request_line, wire.fields, wire.field, wire.body) == (1 << 62, 5, 6, 7)
+    assert (wire.request_line, wire.fields, wire.field, wire.body, wire.head) == (1 << 62, 5, 6, 7, 8)
+    assert (only.listen_mode, only.listen_owner, only.listen_group) == ("0666", "root", "0")
+    assert (only.allowed_peers.written, only.allow_wildcard) == (("::1", "127.0.0.0/8", "unix"), False)
+    assert (only.secret, only.packet_size, only.trust_remote_user) == (SECRET, 16384, True)
+    assert only.allowed_attributes == "X-.*"
     assert (time.keep_alive, time.head, time.body, time.body_rate, time.send) == (0.0, 1.0, 2.0, 3, 4.0)
     first, second = only.mounts
     assert first == MountSettings(
@@ -318,6 +375,9 @@ def test_defaults_are_those_of_the_parts_that_use_them() -> None:
     wire, time, limits = WireLimits(), TimeLimits(), PoolLimits()
     assert (settings["limit_request_line"], settings["limit_request_fields"]) == (wire.request_line, wire.fields)
     assert (settings["limit_request_field_size"], settings["limit_request_body"]) == (wire.field, wire.body)
+    assert settings["limit_request_head"] == wire.head
+    assert settings["packet_size"] == MIN_PACKET
+    assert int(str(settings["listen_mode"]), 8) == DEFAULT_MODE
     assert (settings["header_timeout"], settings["body_timeout"]) == (time.head, time.body)
     assert (settings["body_rate"], settings["send_timeout"]) == (time.body_rate, time.send)
     assert settings["keep_alive_timeout"] == time.keep_alive
@@ -359,6 +419,14 @@ TRUST = [
     (["127.0.0.1"], "127.0.0.1", True), (["127.0.0.1"], "127.0.0.2", False), (["10.0.0.0/8"], "10.255.0.1", True),
     (["2001:db8::1"], "2001:db8::1", True), (["2001:db8::1"], "2001:db8::2", False), (["::1"], "127.0.0.1", False),
     (["unix"], "", True), (["127.0.0.1"], "", False), ([], "127.0.0.1", False), (["0.0.0.0/0"], "garbage", False),
+    # One address that differs in its first four bytes only, and one that differs in its last four only.
+    (["::1"], "2001:db8::1", False), (["2001:db8::1"], "::1", False), (["::1"], "::1", True),
+    (["2001:db8::1:0:1"], "2001:db8::1:0:2", False), (["2001:db8::1:0:1"], "2001:db8:0:0:0:1:0:1", True),
+    (["2001:db8::/96"], "2001:db8::ffff:ffff", True), (["2001:db8::/96"], "2001:db8::1:0:0", False),
+    (["127.0.0.1"], "::ffff:127.0.0.1", True), (["::ffff:127.0.0.1"], "127.0.0.1", True),
+    (["::ffff:10.0.0.0/104"], "10.1.2.3", True), (["::ffff:10.0.0.0/104"], "11.1.2.3", False),
+    (["127.0.0.1"], "::127.0.0.1", False), (["0.0.0.0/0"], "::1", False), (["::/0"], "127.0.0.1", False),
+    (["fe80::1"], "fe80::1%1", True), (["127.0.0.1"], "127.0.0.1 ", False), (["127.0.0.1"], "0127.0.0.1", False),
 ]  # fmt: skip
 
 
@@ -374,3 +442,45 @@ def test_the_shipped_configuration_serves_the_hello_app_in_every_mode() -> None:
     assert [mount.model for mount in modes.mounts] == list(MODELS)
     assert {mount.target.path for mount in modes.mounts} == {str(ROOT / "apps" / "hello.py")}
     assert os.access(ROOT / "apps" / "hello.py", os.X_OK)
+
+
+REACHABLE = [
+    ("http-everywhere", "Listen = ['0.0.0.0:80', '[::]:80']"),
+    ("F01-allowed", "Listen = ['fastcgi://0.0.0.0:1', 'scgi://[::]:2', 'uwsgi://0.0.0.0:3']\nAllowWildcard = true"),
+    ("A01-secret", f"Listen = 'ajp://192.0.2.1:8009'\nSecret = '{SECRET}'"),
+    ("A01-secret-everywhere", f"Listen = 'ajp://0.0.0.0:8009'\nSecret = '{SECRET}'\nAllowWildcard = true"),
+    ("A01-loopback", "Listen = ['ajp://127.0.0.1:1', 'ajp://127.1.2.3:1', 'ajp://[::1]:1', 'ajp://unix:s']"),
+    ("A01-name-is-asked-when-bound", "Listen = 'ajp://localhost:8009'"),
+    ("peers-of-both-kinds", "Listen = ['127.0.0.1:1', 'unix:s']\nAllowedPeers = ['::1', 'unix']"),
+    ("B044-no-limit", "LimitRequestHead = 0"), ("B044-65535", "LimitRequestHead = 65535"),
+    ("B044-65536", "LimitRequestHead = 65536"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", [row[1] for row in REACHABLE], ids=[row[0] for row in REACHABLE])
+def test_what_may_be_reached_is_no_mistake(folder: Path, lines: str) -> None:
+    _, mistakes = read(folder, pool(lines))
+    assert [str(mistake) for mistake in mistakes] == []
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"Secret = '{SECRET}'", f"Secret = '{SECRET} {SECRET}'", f"Secret = ['{SECRET}']", f"Secret = '{SECRET}' x",
+        f"Secret = '{SECRET}'\nSecret = '{SECRET}'", f"Wire = 'ajp'\nSecret = '{SECRET}'\nListen = 'ajp://0.0.0.0:1'",
+        "Wire = 'ajp'\nSecret = 'file:secret'\nListen = '0.0.0.0:1'", f"Sekret = '{SECRET}'",
+    ],
+)  # fmt: skip
+def test_A01_no_message_tells_a_secret(folder: Path, lines: str) -> None:
+    (folder / "secret").write_text(f"{SECRET}\n")
+    _, mistakes = read(folder, pool(lines))
+    assert mistakes
+    assert not any(SECRET in str(mistake) for mistake in mistakes)
+
+
+def test_A01_settings_are_printed_without_their_secret(folder: Path) -> None:
+    settings, mistakes = read(folder, pool(f"Wire = 'ajp'\nSecret = '{SECRET}'"))
+    assert mistakes == []
+    assert settings is not None
+    assert settings.pools[0].secret == SECRET
+    assert SECRET not in repr(settings)

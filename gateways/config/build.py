@@ -102,8 +102,8 @@ def check_listen(values: dict[str, Any], section: Section, mistakes: Mistakes) -
         section.bad.add("secret")
         mistakes.add(f"{section.label('secret', 'Secret')} {error}", section.line_of("secret"))
     listen = () if section.bad & {"listen", "wire", "allow_wildcard", "allowed_peers", "secret"} else values["listen"]
-    for sentence in check_places(listen, values):
-        mistakes.add(sentence, section.line_of("listen"))
+    for setting, sentence in check_places(listen, values):
+        mistakes.add(sentence, section.line_of(setting))
     if listen and values["secret"] and all(place.wire != "ajp" for place in listen):
         mistakes.add(
             f"{section.label('secret', 'Secret')} protects ajp only, and no address of the pool speaks it",
@@ -111,13 +111,13 @@ def check_listen(values: dict[str, Any], section: Section, mistakes: Mistakes) -
         )
 
 
-def check_places(listen: Sequence[ListenAddress], values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with who can reach the addresses of a pool, given its other settings."""
+def check_places(listen: Sequence[ListenAddress], values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with who can reach the addresses of a pool: (the setting to look at, the sentence)."""
     for place in listen:
-        yield from filter(None, (
-            find_exposure(place, values["allow_wildcard"], bool(values["secret"])),
-            find_unreachable(place, values["allowed_peers"]),
-        ))  # fmt: skip
+        if sentence := find_exposure(place, values["allow_wildcard"], bool(values["secret"])):
+            yield "listen", sentence
+        if sentence := find_unreachable(place, values["allowed_peers"]):
+            yield "allowed_peers", sentence
 
 
 def find_twice(addresses: Sequence[str]) -> str:

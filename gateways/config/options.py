@@ -135,5 +135,5 @@ def override_settings(
 def check_override(pool: PoolSettings, mistakes: Mistakes) -> None:
     """Note what is wrong with addresses that the command line gives to a file's pool."""
     values = {name: getattr(pool, name) for name in ("allow_wildcard", "allowed_peers", "secret")}
-    for sentence in check_places(pool.listen, values):
+    for _, sentence in check_places(pool.listen, values):
         mistakes.add(sentence)

@@ -1,0 +1,38 @@
+"""Rules that hold for every test: what a ``front(name)`` mark means."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+PROGRAMS = {"spawn-fcgi": "spawn-fcgi", "lighttpd": "lighttpd", "apache": "apache2", "nginx": "nginx",
+            "haproxy": "haproxy", "caddy": "caddy"}  # fmt: skip
+"""Front or process manager -> its program."""
+FOLDERS = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin", "/usr/local/sbin"))
+
+
+def find_program(name: str) -> str | None:
+    """The path of a front's program, ``None`` where it is not installed. Debian keeps some outside a user's PATH."""
+    return shutil.which(PROGRAMS.get(name, name), path=FOLDERS)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose front is missing; where everything must be there (CI=true) it fails."""
+    for mark in item.iter_markers("front"):
+        (name,) = mark.args
+        if find_program(name) is None:
+            if os.environ.get("CI") == "true":
+                pytest.fail(f"{name} is not installed, and CI=true", pytrace=False)
+            pytest.skip(f"{name} is not installed")
+
+
+@pytest.fixture
+def front_program(request: pytest.FixtureRequest) -> str:
+    """The path of the program that the test's ``front`` mark names."""
+    mark = request.node.get_closest_marker("front")
+    assert mark is not None, "the test has no front(name) mark"
+    path = find_program(mark.args[0])
+    assert path is not None
+    return path
