@@ -15,16 +15,16 @@ from gateways.execution.environment import PASSED, EnvironmentPlan
 from gateways.execution.pump import run_child
 from gateways.execution.recipes import CompileError, NotPython, Program, compile_when_changed
 from gateways.execution.reply import Reply
-from gateways.execution.scriptlog import ScriptLog
+from gateways.execution.scriptlog import ScriptLog, format_exception
 from gateways.execution.spool import RequestBody
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from mmap import mmap
 
     from gateways.core.interfaces import Exchange, ExecutionModel
     from gateways.execution.sources import Script, ScriptFolder, SingleScript
+    from gateways.execution.zygote_child import Template
 
 
 class ZygoteModel:
@@ -53,17 +53,16 @@ class ZygoteModel:
         self._programs: dict[str, Program] = {}
         self._foreign: CGIModel | None = None
         self._environment: EnvironmentPlan
-        self._fault: mmap
+        self._template: Template
 
     def load(self) -> None:
         """Import and compile what children will need, and keep the collector from touching it: each page it writes to
         is copied for each child. Raise ``LoadError``."""
         import gc
-        from mmap import mmap
 
-        from gateways.execution import zygote_child  # noqa: F401 - for the children
+        from gateways.execution.zygote_child import Template
 
-        self._fault = mmap(-1, 1)
+        self._template = Template()
         if self._model is not None:
             self._model.load()
         if self._source is not None:
@@ -88,7 +87,7 @@ class ZygoteModel:
         """Release what ``load`` holds."""
         if self._model is not None:
             self._model.close()
-        self._fault.close()
+        self._template.close()
 
     def run(self, exchange: Exchange) -> None:
         """Run one exchange in a child. Raise ``ScriptError`` when there is no complete reply."""
@@ -101,7 +100,12 @@ class ZygoteModel:
     def _run_model(self, exchange: Exchange, model: ExecutionModel, body: RequestBody) -> None:
         from gateways.execution.zygote_child import run_model
 
-        self._fork(exchange, model.name, body, lambda pipes: run_model(model, exchange.request, pipes, self._fault))
+        self._fork(
+            exchange,
+            model.name,
+            body,
+            lambda pipes: run_model(model, exchange.request, pipes, self._template),
+        )
 
     def _run_script(self, exchange: Exchange, script: Script, body: RequestBody) -> None:
         from gateways.execution.zygote_child import run_script
@@ -120,18 +124,18 @@ class ZygoteModel:
         variables = self._environment.encode_environment(exchange.request, script, body.length)
         self._fork(
             exchange, script.path, body,
-            lambda pipes: run_script(program, script, variables, pipes, self._fault),
+            lambda pipes: run_script(program, script, variables, pipes, self._template),
         )  # fmt: skip
 
     def _fork(self, exchange: Exchange, name: str, body: RequestBody, life: Callable[[Pipes], int]) -> None:
         """Fork a child that lives ``life`` and answer the exchange with what it prints."""
-        self._fault[0] = 0
+        self._template.fault[0] = 0
         log = ScriptLog(exchange.log, name)
         child: Child = spawn_with_pipes(body.length > 0, lambda pipes: spawn_fork(pipes, life))
 
         def judge(status: int | None) -> str:
             said, by_signal = describe_status(status)
-            if self._fault[0]:
+            if self._template.fault[0]:
                 return "ended by an exception"
             if said and not by_signal:
                 log.note(said)
@@ -148,5 +152,7 @@ def spawn_fork(pipes: Pipes, life: Callable[[Pipes], int]) -> int:
     status = 70
     try:
         status = life(pipes)
+    except BaseException as error:  # noqa: BLE001 - the edge of a process: nothing may return into the worker's loop
+        os.write(2, format_exception(error))
     finally:
         os._exit(status)
