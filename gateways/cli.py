@@ -163,12 +163,16 @@ def serve_started(entry: FileEntry | ObjectEntry, settings: ServerSettings, plan
     from gateways.start import HTTP
 
     pool, sockets = take_sockets(fit_pool(settings.pools[0], workers), plan)
-    if plan.way == HTTP:
-        reload = "code" if workers and entry.reloads else ""
-        sys.stdout.write(format_announcement([pool], list(map(format_address, sockets)), os.getpid(), reload, workers))
-        sys.stdout.flush()
+
+    def announce() -> None:
+        if plan.way == HTTP:
+            addresses = list(map(format_address, sockets))
+            reload = "code" if workers and entry.reloads else ""
+            sys.stdout.write(format_announcement([pool], addresses, os.getpid(), reload, workers))
+            sys.stdout.flush()
+
     log = open_log("gateways", settings.error_log, settings.log_level)
-    return server.serve_sockets(pool, sockets, entry.make(pool), supervised=workers > 0, log=log)
+    return server.serve_sockets(pool, sockets, entry.make(pool), supervised=workers > 0, log=log, announce=announce)
 
 
 def refuse(sentence: str) -> int:

@@ -111,8 +111,13 @@ def is_at_work() -> bool:
     return _at_work
 
 
-def run_worker(worker: Worker, pool: PoolSettings, make: Callable[[], list[Mount]]) -> None:
-    """Serve what ``make`` gives in this process until told to stop. What a worker runs, from its fork to its end."""
+def run_worker(
+    worker: Worker, pool: PoolSettings, make: Callable[[], list[Mount]], announce: Callable[[], None] | None = None
+) -> None:
+    """Serve what ``make`` gives in this process until told to stop. What a worker runs, from its fork to its end.
+
+    ``announce`` is called when the applications are loaded and signals are obeyed.
+    """
     import sys
 
     from gateways.listening import make_listener
@@ -140,12 +145,19 @@ def run_worker(worker: Worker, pool: PoolSettings, make: Callable[[], list[Mount
     loop.watch(worker.wake_fd, obey)
     loop.watch(worker.lifeline_fd, lambda: loop.stop("stop"))
     worker.ready()
+    if announce is not None:
+        announce()
     loop.run()
     for mount in mounts:
         mount.model.close()
 
 
-def make_pool(pool: PoolSettings, sockets: Sequence[socket.socket], make: Callable[[], list[Mount]]) -> Pool:
+def make_pool(
+    pool: PoolSettings,
+    sockets: Sequence[socket.socket],
+    make: Callable[[], list[Mount]],
+    announce: Callable[[], None] | None = None,
+) -> Pool:
     """Return the process model's view of a pool: its limits and listeners, and what its workers run."""
     from gateways.process.limits import PoolLimits
     from gateways.process.pool import Pool
@@ -159,7 +171,7 @@ def make_pool(pool: PoolSettings, sockets: Sequence[socket.socket], make: Callab
         max_requests_jitter=pool.max_requests_jitter,
         graceful_timeout=pool.graceful_timeout,
     )
-    return Pool(pool.name, limits, sockets, lambda worker: run_worker(worker, pool, make))
+    return Pool(pool.name, limits, sockets, lambda worker: run_worker(worker, pool, make, announce))
 
 
 def open_pool(pool: PoolSettings, listeners: OpenListeners) -> Pool:
@@ -207,7 +219,8 @@ def serve(
 ) -> int:
     """Run the supervisor until it is told to stop. Return its exit status.
 
-    ``reload`` gives the settings anew on HUP; ``announce`` is called once with the addresses that are listened on.
+    ``reload`` gives the settings anew on HUP; ``announce`` is called once with the addresses that are listened on, when
+    signals are obeyed.
     Raise ``ConfigurationError`` when the first settings cannot be served.
     """
     from gateways.listening import format_address, preload
@@ -217,11 +230,14 @@ def serve(
     listeners = OpenListeners()
     pool = take_pool(settings)
     first: list[Pool] = [open_pool(pool, listeners)]
-    announce([format_address(listener) for listener in first[0].listeners])
     preload({place.wire for place in pool.listen})
 
     def load() -> Pool:
-        return first.pop() if first else open_pool(take_pool(reload()), listeners)
+        if not first:
+            return open_pool(take_pool(reload()), listeners)
+        # Not earlier: from here on a signal is an order, and no longer the end of a process that knows no better.
+        announce([format_address(listener) for listener in first[0].listeners])
+        return first.pop()
 
     return Supervisor(load, log).run()
 
@@ -233,6 +249,7 @@ def serve_sockets(
     *,
     supervised: bool,
     log: Log,
+    announce: Callable[[], None],
 ) -> int:
     """Serve what ``make`` gives on open sockets until told to stop. Return the exit status.
 
@@ -243,15 +260,22 @@ def serve_sockets(
     from gateways.listening import check_exposure, preload
 
     check_exposure(sockets, pool)
-    ready = make_pool(pool, sockets, make)
     if supervised:
         from gateways.process.supervisor import Supervisor
 
         preload({place.wire for place in pool.listen})
-        return Supervisor(lambda: ready, log).run()
+        kept = make_pool(pool, sockets, make)
+        news = [announce]
+
+        def load() -> Pool:
+            while news:
+                news.pop()()
+            return kept
+
+        return Supervisor(load, log).run()
     from gateways.process.single import run_single
 
-    return run_single(ready, log)
+    return run_single(make_pool(pool, sockets, make, announce), log)
 
 
 def make_object_mounts(model: str, application: object) -> list[Mount]:

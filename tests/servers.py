@@ -36,8 +36,10 @@ class Server:
     @property
     def ports(self) -> dict[str, int]:
         """Wire -> the first port where it is spoken."""
-        found = re.findall(r"([a-z]+)://127\.0\.0\.1:([0-9]+)", self.said)
-        return {wire: int(port) for wire, port in reversed(found)}
+        ports: dict[str, int] = {}
+        for wire, port in re.findall(r"([a-z]+)://127\.0\.0\.1:([0-9]+)", self.said):
+            ports.setdefault(wire, int(port))
+        return ports
 
     @property
     def pid(self) -> int:
