@@ -302,7 +302,8 @@ os.environ['A'] = '\xe9'; os.environb[b'B'] = b'\xff'
 print(ascii(os.environ['A']), os.environb[b'A'], ascii(os.environ['B']), os.getenv('NONE', 'x'))
 print('A' in os.environ, 'NONE' in os.environ, b'A' in os.environb, len(os.environ) == len(os.environb))
 print(os.environ.pop('A') == '\xe9', os.environ.setdefault('C', '1'), dict(os.environ) == os.environ.copy())
-for bad in (lambda: os.environ[1], lambda: os.environ['NONE'], lambda: os.environ.get(1),
+for bad in (lambda: os.environ[1], lambda: os.environ['NONE'], lambda: os.environ.get(1), lambda: os.environ[b'A'],
+            lambda: os.environ.get(b'NONE'),
             lambda: os.environ.__setitem__('a', 1), lambda: os.environ.__delitem__('NONE'), lambda: os.environb['x']):
     try: bad()
     except Exception as error: print(type(error).__name__, end=" ", flush=True)
@@ -311,7 +312,7 @@ os.system('echo $C')
 MAPPED = r"""'\xe9' b'\xc3\xa9' '\udcff' x
 True False True True
 True 1 True
-TypeError KeyError TypeError TypeError KeyError TypeError 1
+TypeError KeyError TypeError TypeError TypeError TypeError KeyError TypeError 1
 """
 
 

@@ -45,10 +45,11 @@ class Reply:
             self.flush()
 
     def is_waiting(self) -> bool:
-        """True when there is a complete head that was not sent. Raise ``ScriptError`` when there never will be."""
+        """True when there is a head that may be sent and was not. Raise ``ScriptError`` when there never will be."""
         self.raise_failure()
         try:
-            return not self._sending and self._parse() is not None
+            document = None if self._sending else self._parse()
+            return document is not None and document.body_allowed
         except GatewayError as error:
             self._keep(error)
             raise
@@ -58,7 +59,7 @@ class Reply:
         self.raise_failure()
         try:
             document = self._parse()
-            if document is not None and document.complete:
+            if document is not None and document.body_allowed:
                 self._send(document)
         except GatewayError as error:
             self._keep(error)

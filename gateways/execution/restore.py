@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+    from gateways.execution.watch import Repairs
+
 
 class ProcessState:
     """What a script may change of its process; ``enter`` before a run, ``leave`` after it, in the same process."""
@@ -86,13 +88,20 @@ class ProcessState:
         notes.moved = False
         self._environment.leave()
         if notes.repairs:
-            for function, arguments in notes.repairs.values():
-                function(*arguments)
-            notes.repairs.clear()
+            repair(notes.repairs)
         if notes.variables:
             notes.variables.clear()
         if notes.exits:
             notes.exits.clear()
+
+
+def repair(repairs: Repairs) -> None:
+    """Undo what was noted, and forget it. Timers first: one must not expire when its handler is gone."""
+    for timers in (True, False):
+        for what, (function, arguments) in repairs.items():
+            if (what[0] == "timer") is timers:
+                function(*arguments)
+    repairs.clear()
 
 
 def count_threads() -> int:

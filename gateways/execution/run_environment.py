@@ -40,18 +40,18 @@ class RunEnviron(WorkerEnviron):  # type: ignore[misc]
     def __getitem__(self, key: str) -> str:
         try:
             value = self._data[key if key.isascii() else encode_native(key)]
-        except KeyError:
+        except (AttributeError, KeyError):
+            encode_native(key)
             raise KeyError(key) from None
-        except AttributeError:
-            raise TypeError(f"str expected, not {type(key).__name__}") from None
         return value if value.isascii() else decode_native(value)
 
     def get(self, key: str, default: Any = None) -> Any:
         try:
             value = self._data.get(key if key.isascii() else encode_native(key))
         except AttributeError:
-            raise TypeError(f"str expected, not {type(key).__name__}") from None
+            value = None
         if value is None:
+            encode_native(key)
             return default
         return value if value.isascii() else decode_native(value)
 

@@ -116,10 +116,12 @@ class ScriptModel:
             recipe.discard(module)
             stdio.finish(reply)
         finally:
-            if NOTES.forked:
+            if NOTES.forked:  # a child that the script forked has come to its end
                 os._exit(ending.status)
-            stdio.leave(fresh_descriptor=NOTES.children)
-            state.leave()
+            try:
+                stdio.leave(fresh_descriptor=NOTES.children)
+            finally:
+                state.leave()
         recipe.modules(before, script.folder)
         log.finish()
         if count_threads():

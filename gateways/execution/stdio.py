@@ -232,7 +232,7 @@ class ObjectStdio:
         sys.stderr = sys.__stderr__ = self._stderr  # type: ignore[misc]
 
     def finish(self, reply: Reply) -> None:
-        """Take what the script left unflushed, in its objects and at descriptor 1. Raise what the reply raises."""
+        """Take what the script left unflushed, in its objects and at descriptor 1; the reply keeps what goes wrong."""
         raw = self._raw
         raw.ending = True
         if sys.stdout is not self._stdout or raw.touched:
@@ -241,7 +241,10 @@ class ObjectStdio:
         if not flush(self._stdout):
             raw.touched = True
         if is_written() and not NOTES.forked:
-            self.output.take(reply.write)
+            try:
+                self.output.take(reply.write)
+            except GatewayError:
+                self.output.replace()
 
     def leave(self, fresh_descriptor: bool) -> None:
         """Forget the run; replace what the script closed, detached or set up otherwise.

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    Repairs = dict[tuple[str, int], tuple[Callable[..., object], tuple[Any, ...]]]
+    """What was changed, by kind and number -> the function that undoes it, and its arguments."""
+
 
 class Notes:
     """What the current run has done; ``begin`` forgets the last one's.
@@ -33,7 +36,7 @@ class Notes:
         self.moved = False
         self.children = False
         self.variables: set[str] = set()
-        self.repairs: dict[object, tuple[Callable[..., object], tuple[Any, ...]]] = {}
+        self.repairs: Repairs = {}
         self.exits: list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]] = []
         self.before_child: Callable[[], None] | None = None
 
@@ -124,7 +127,7 @@ def _watch_mask(original: Callable[..., Any]) -> Callable[..., Any]:
         if NOTES.active:
             from signal import SIG_SETMASK
 
-            NOTES.repairs.setdefault("mask", (original, (SIG_SETMASK, old)))
+            NOTES.repairs.setdefault(("mask", 0), (original, (SIG_SETMASK, old)))
         return old
 
     return pthread_sigmask
@@ -134,7 +137,7 @@ def _watch_wakeup(original: Callable[..., Any]) -> Callable[..., Any]:
     def set_wakeup_fd(fd: int, *, warn_on_full_buffer: bool = True) -> Any:
         old = original(fd, warn_on_full_buffer=warn_on_full_buffer)
         if NOTES.active:
-            NOTES.repairs.setdefault("wakeup", (original, (old,)))
+            NOTES.repairs.setdefault(("wakeup", 0), (original, (old,)))
         return old
 
     return set_wakeup_fd
@@ -142,10 +145,10 @@ def _watch_wakeup(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _watch_locale(original: Callable[..., Any]) -> Callable[..., Any]:
     def setlocale(category: int, locale: str | None = None) -> Any:
-        if NOTES.active and locale is not None and "locale" not in NOTES.repairs:
+        if NOTES.active and locale is not None and ("locale", 0) not in NOTES.repairs:
             from _locale import LC_ALL
 
-            NOTES.repairs["locale"] = (original, (LC_ALL, original(LC_ALL)))
+            NOTES.repairs["locale", 0] = (original, (LC_ALL, original(LC_ALL)))
         return original(category, locale)
 
     return setlocale
