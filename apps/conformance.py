@@ -31,6 +31,18 @@ if TYPE_CHECKING:
 TEXT = ("Content-Type", "text/plain")
 PATTERN = bytes(range(251))
 MAX_SIZE = 1 << 26
+SHOWN = ("CONTENT_", "HTTP_", "REMOTE_", "REQUEST_", "SERVER_")
+SHOWN_NAMES = (
+    "AUTH_TYPE",
+    "COOKIE",
+    "GATEWAY_INTERFACE",
+    "HTTPS",
+    "PATH_INFO",
+    "QUERY_STRING",
+    "RAW_URI",
+    "SCRIPT_NAME",
+)
+"""Variables that the echo page shows, by prefix and by name; a server's environ may hold its whole environment."""
 PATIENCE = 5.0
 """Seconds that ``/wait`` waits to be released."""
 
@@ -160,12 +172,16 @@ def describe(environ: "Environ", body: bytes) -> "dict[str, Any]":
         "script_name": environ.get("SCRIPT_NAME"),
         "path_info": environ.get("PATH_INFO"),
         "query_string": environ.get("QUERY_STRING"),
-        "request_uri": environ.get("REQUEST_URI"),
+        "request_uri": environ.get("REQUEST_URI", environ.get("RAW_URI")),
         "scheme": environ.get("wsgi.url_scheme"),
         "version": environ.get("wsgi.version"),
         "length": len(body),
         "sha256": hashlib.sha256(body).hexdigest(),
-        "environ": {key: value for key, value in environ.items() if type(value) is str and "." not in key},
+        "environ": {
+            key: value
+            for key, value in environ.items()
+            if type(value) is str and (key.startswith(SHOWN) or key in SHOWN_NAMES)
+        },
     }
 
 

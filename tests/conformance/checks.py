@@ -25,7 +25,7 @@ def pattern(size: int) -> bytes:
 def shorten(value: object) -> str:
     """A value as a sentence can hold it."""
     text = ascii(value)
-    return text if len(text) <= 120 else f"{text[:90]}... ({len(text)} characters)"
+    return text if len(text) <= 100 else f"{text[:70]}... ({len(text)} characters)"
 
 
 def expect(found: object, wanted: object, what: str) -> str:
@@ -45,7 +45,8 @@ def status(*codes: int) -> Check:
         wanted = " or ".join(map(str, codes))
         if not response.status:
             return f"no answer, where {wanted} was due{': ' + response.fault if response.fault else ''}"
-        return f"status {response.status}, not {wanted}: {shorten(response.body)}"
+        told = "" if response.body.startswith(b"{") else f": {shorten(response.body[:60])}"
+        return f"status {response.status}, not {wanted}{told}"
 
     return check
 
@@ -80,9 +81,13 @@ def no_field(*names: str) -> Check:
     return check
 
 
-def one_field(name: str) -> Check:
-    """A field that comes exactly once."""
-    return lambda response, context: expect(len(response.get_all(name)), 1, f"the number of {name} fields")
+def no_value(name: str, value: str) -> Check:
+    """A field that does not have this value."""
+
+    def check(response: Response, context: Context) -> str:
+        return f"{name} has {value}, where it may not" if value in ", ".join(response.get_all(name)) else ""
+
+    return check
 
 
 def at_most_one(name: str) -> Check:

@@ -34,7 +34,8 @@ class Row:
     sections of specifications.
     ``requests`` are sent one after the other, on one connection where the wire keeps it, and ``expected`` has the
     checks of each answer. With ``raw``, these bytes are sent as they are instead, and ``expected`` has the checks of
-    each answer that must come: no more may. ``half_close``: the client says that it will send no more.
+    each answer that must come: no more may. ``half_close``: the client says that it will send no more. ``may_end``: the
+    server may end the connection after any answer, and leave the rest of the bytes to a client that tries again.
     ``patient``: the last request is repeated for a while until its checks hold (what it asks about may still be under
     way). ``release``: sent on a connection of its own as soon as the first
     byte of body has come. ``skips``: name of a wire or front server -> why the row makes no sense there.
@@ -47,6 +48,7 @@ class Row:
     expected: tuple[Checks, ...] = ()
     raw: bytes = b""
     half_close: bool = False
+    may_end: bool = False
     patient: bool = False
     release: Request | None = None
     needs: frozenset[str] = frozenset()

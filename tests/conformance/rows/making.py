@@ -50,11 +50,15 @@ def build(name: str, ids: str, steps: list[tuple[Request | Check, ...]], **optio
     return Row(name, tuple(ids.split("; ")), tuple(requests), tuple(checks), needs=needs, **options)  # type: ignore[arg-type]
 
 
-def raw(name: str, ids: str, data: bytes, *answers: tuple[Check, ...], half_close: bool = False) -> Row:
+def raw(
+    name: str, ids: str, data: bytes, *answers: tuple[Check, ...], half_close: bool = False, may_end: bool = False
+) -> Row:
     """A row of bytes, for HTTP alone; each answer that must come has its checks, and no other may come."""
     needs = frozenset({"raw", "direct"})
     expected = tuple((whole, *checks) for checks in answers)
-    return Row(name, tuple(ids.split("; ")), raw=data, expected=expected, half_close=half_close, needs=needs)
+    return Row(
+        name, tuple(ids.split("; ")), raw=data, expected=expected, half_close=half_close, may_end=may_end, needs=needs
+    )
 
 
 def head(*lines: str, host: str = "h") -> bytes:
