@@ -318,10 +318,12 @@ def make_cgi_model(target: str, model: str) -> ExecutionModel:
     """Return the model for a target written on the command line, without reading a configuration.
 
     ``target``: ``FILE.py``, ``FILE.py:NAME`` or ``MODULE:NAME``. ``model``: ``wsgi`` or ``handler``; chosen by the
-    name that the file defines if not given. Raise ``ConfigurationError`` when ``target`` is none of these.
+    name that the file defines if not given. Raise ``ConfigurationError`` for anything else.
     """
     import os
 
+    if model not in ("", *CALLED_MODELS):
+        raise ConfigurationError(describe_cgi_model(model))
     place, _, name = target.rpartition(":") if not target.endswith(".py") else (target, "", "")
     path, module = (os.path.abspath(place), "") if place.endswith(".py") else ("", place)
     if not place or (module and not name):
@@ -330,3 +332,13 @@ def make_cgi_model(target: str, model: str) -> ExecutionModel:
         return make_called_model(model or ("handler" if name == "handler" else "wsgi"), path, module, name)
     names = ("handler",) if model == "handler" else ("application", "app")
     return make_called_model(model or "wsgi", path, module, *names)
+
+
+def describe_cgi_model(model: str) -> str:
+    """Return the sentence that says why a CGI program does not run by ``model``."""
+    from gateways.config.directives import MODELS
+    from gateways.config.matrix import find_reason
+
+    if model not in MODELS:
+        return f"there is no model {model!r}: a CGI program offers {' and '.join(CALLED_MODELS)}"
+    return f"a CGI program does not offer model {model}: {find_reason('cgi', model)}"

@@ -63,6 +63,8 @@ WRONG = [
      'gateways: --bind must be HOST:PORT, [IPV6]:PORT or unix:PATH, not "x"'),
     (["run", "apps/none.py"], f"gateways: TARGET: there is no file {ROOT}/apps/none.py"),
     (["cgi"], "gateways: cgi needs one target and nothing but --model beside it: gateways cgi TARGET [--model MODEL]"),
+    (["cgi", "apps/hello.py", "--model", "wsgj"],
+     "gateways: there is no model 'wsgj': a CGI program offers wsgi and handler"),
     (["cgi", "a.py", "b.py"],
      "gateways: cgi needs one target and nothing but --model beside it: gateways cgi TARGET [--model MODEL]"),
 ]  # fmt: skip
@@ -130,7 +132,7 @@ FORBIDDEN = {
 }  # fmt: skip
 """What one CGI request must not pay for."""
 
-MOST_MODULES = {"import gateways": 1, "cgi": 48}
+MOST_MODULES = {"import gateways": 1, "cgi": 48, "run": 50}
 """Modules beyond those of a bare interpreter; a change that needs more has to say so here."""
 
 
@@ -138,12 +140,28 @@ def count_modules(program: str) -> set[str]:
     """Return the modules that a program imports beyond a bare interpreter's (no site, no environment)."""
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); known = set(sys.modules)\n{program}\n"
     code += "sys.stderr.write(' '.join(set(sys.modules) - known))"
-    variables = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "SERVER_PROTOCOL": "HTTP/1.1"}
+    variables = {
+        "GATEWAY_INTERFACE": "CGI/1.1",
+        "REQUEST_METHOD": "GET",
+        "PATH_INFO": "/",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+    }
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], cwd=ROOT, env=variables, capture_output=True, text=True,
         stdin=subprocess.DEVNULL, timeout=DEADLINE, check=True,
     )  # fmt: skip
     return set(done.stderr.split())
+
+
+RUN_OBJECT = """
+import gateways
+sys.path.insert(0, "apps")
+import hello
+try:
+    gateways.run(hello.application)
+except SystemExit as end:
+    assert end.code == 0
+"""
 
 
 @pytest.mark.parametrize(
@@ -152,8 +170,10 @@ def count_modules(program: str) -> set[str]:
         ("import gateways", "import gateways"),
         ("cgi", "from gateways.cli import main\nassert main(['cgi', 'apps/hello.py']) == 0"),
         ("cgi", "from gateways.cli import main\nassert main(['cgi', 'apps/hello.py:handler']) == 0"),
+        ("run", "from gateways.cli import main\nassert main(['run', 'apps/hello.py']) == 0"),
+        ("run", RUN_OBJECT),
     ],
-    ids=["import", "cgi-wsgi", "cgi-handler"],
+    ids=["import", "cgi-wsgi", "cgi-handler", "run-file", "run-object"],
 )
 def test_a_cgi_request_imports_little(name: str, program: str) -> None:
     imported = count_modules(program)

@@ -37,6 +37,7 @@ FILES = {
     "script.py": "print()\ndef main():\n    application = 1\n",
     "conditional.py": "try:\n    from fast import application\nexcept ImportError:\n    pass\n",
     "shebang": "#!/usr/bin/env python3\nprint()\n",
+    "page.fcgi": "#!/usr/bin/env -S gateways run\ndef application(environ, start_response): ...\n",
     "program": "#!/bin/sh\n",
     "cgi-bin/one.py": "print()\n",
 }
@@ -71,6 +72,7 @@ MEANT: list[tuple[str, str, str, str, str, str]] = [
     ("package.module:app", "", "callable_module", "package.module", "app", "wsgi"),
     ("package.module:handler", "", "callable_module", "package.module", "handler", "handler"),
     ("shebang", "", "script", "shebang", "", "registry"),
+    ("page.fcgi", "", "callable_file", "page.fcgi", "application", "wsgi"),
     ("program", "", "executable", "program", "", "cgi"),
     ("cgi-bin", "", "folder", "cgi-bin", "", "cgi"),
     ("cgi-bin/", "registry", "folder", "cgi-bin", "", "registry"),

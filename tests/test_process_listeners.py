@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import socket
 import stat
 from pathlib import Path
@@ -206,3 +208,56 @@ def test_a_reload_opens_all_or_nothing() -> None:
         book.acquire([Address("127.0.0.1", 0), Address("127.0.0.2", 0), Address("192.0.2.1", 0)])
     assert book.acquire([Address("127.0.0.1", 0)]) == [kept]
     close_listeners([kept])
+
+
+def test_each_free_port_is_another_one_and_a_reload_keeps_them_all() -> None:
+    book = OpenListeners()
+    free = [Address("127.0.0.1", 0)] * 3
+    before = book.acquire(free)
+    assert len({listener.getsockname()[1] for listener in before}) == 3
+    assert book.acquire(free) == before
+    assert book.are_open() == set(before)
+    close_listeners(before)
+    assert book.are_open() == set()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+def test_a_socket_file_is_given_away_by_name_or_number(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    user, group = pwd.getpwall()[-1], grp.getgrall()[-1]
+    for owner, owning in ((user.pw_name, group.gr_name), (str(user.pw_uid), str(group.gr_gid))):
+        listener = open_listener(Address(path=str(path)), mode=0o600, owner=owner, group=owning)
+        made = path.stat()
+        assert (made.st_uid, made.st_gid, stat.S_IMODE(made.st_mode)) == (user.pw_uid, group.gr_gid, 0o600)
+        close_listeners([listener])
+
+
+@pytest.mark.parametrize(
+    ("owner", "group", "message"),
+    [("no-such-user", "", "there is no user"), ("", "no-such-group", "there is no group")],
+)
+def test_an_unknown_owner_leaves_no_file_behind(tmp_path: Path, owner: str, group: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        open_listener(Address(path=str(tmp_path / "s")), owner=owner, group=group)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_file_that_cannot_be_given_away_is_removed_again(tmp_path: Path) -> None:
+    """In a process of its own, which is nobody in particular."""
+    tmp_path.chmod(0o777)
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.chdir(tmp_path)
+            if os.getuid() == 0:
+                os.setgroups([])
+                os.setgid(59999)
+                os.setuid(59999)
+            open_listener(Address(path="s"), owner="1", group="1")
+        except ConfigurationError as error:
+            said = str(error)
+            status = 0 if "its owner 1 and group 1 cannot be set" in said and not os.path.exists("s") else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

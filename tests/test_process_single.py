@@ -24,8 +24,14 @@ def dispositions() -> list[object]:
 
 @pytest.mark.parametrize(
     ("number", "word"),
-    [(signal.SIGTERM, "stop"), (signal.SIGINT, "stop"), (signal.SIGQUIT, "retire"), (signal.SIGHUP, "")],
-    ids=["TERM", "INT", "QUIT", "HUP"],
+    [
+        (signal.SIGTERM, "stop"),
+        (signal.SIGINT, "stop"),
+        (signal.SIGQUIT, "retire"),
+        (signal.SIGUSR1, "retire"),
+        (signal.SIGHUP, ""),
+    ],
+    ids=["TERM", "INT", "QUIT", "USR1", "HUP"],
 )
 def test_a_signal_wakes_and_says_what_is_wanted(number: int, word: str) -> None:
     seen: list[str] = []

@@ -168,13 +168,13 @@ def _plain(target: Target, name: str) -> Target:
 
 
 def _is_python(path: str) -> bool:
-    """True when a file's first line starts a Python interpreter."""
+    """True when a file's first line starts a Python interpreter, or us (``#!/usr/bin/env -S gateways run``)."""
     try:
         with open(path, "rb") as file:
             line = file.readline(256)
     except OSError:
         return False
-    return line.startswith(b"#!") and b"python" in line
+    return line.startswith(b"#!") and (b"python" in line or b"gateways" in line)
 
 
 def _module_hint(place: str) -> str:
