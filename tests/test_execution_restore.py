@@ -317,6 +317,18 @@ TypeError KeyError TypeError TypeError TypeError TypeError KeyError TypeError 1
 
 
 @EVERY_MODEL
+def test_what_others_print_between_two_runs_reaches_no_reply(
+    model: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = write_script(tmp_path / "script.py", HEAD + "print('mine')")
+    outcomes = run_calls(
+        IN_PROCESS[model], SingleScript(str(path)), Call(), Call(), between=lambda: os.write(1, b"another's")
+    )
+    assert [outcome.text for outcome in outcomes] == ["mine\n"] * 2
+    assert "another's" in capfd.readouterr().err
+
+
+@EVERY_MODEL
 def test_the_variables_are_the_mapping_they_always_were(model: str, tmp_path: Path) -> None:
     path = write_script(tmp_path / "script.py", HEAD + MAPPING)
     assert run_calls(IN_PROCESS[model], SingleScript(str(path)))[0].text == MAPPED

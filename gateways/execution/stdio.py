@@ -219,6 +219,8 @@ class ObjectStdio:
 
     def enter(self, exchange: Exchange, reply: Reply, log: ScriptLog, body: IO[bytes] | None) -> None:
         """Put the script's objects into ``sys``. ``body``: the spooled body, ``None`` to read the exchange's own."""
+        if is_written():  # by another application of this worker, or a thread: no part of a script's reply
+            self.output.take(write_error)
         raw = self._raw
         raw.reply = reply
         raw.ending = False
@@ -273,6 +275,11 @@ def is_untouched(stream: io.TextIOWrapper, errors: str) -> bool:
         return not stream.closed and stream.errors == errors
     except ValueError:  # detached
         return False
+
+
+def write_error(data: bytes) -> None:
+    """Write to descriptor 2."""
+    os.write(2, data)
 
 
 def flush(stream: Any) -> bool:
