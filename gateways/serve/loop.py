@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 MAX_CONNECTIONS = 1000
 """Connections that one process keeps waiting; beyond them the one nearest its deadline is closed."""
-MAX_LINGER_BYTES = 1 << 20
+MAX_LINGER_BYTES = 16 << 20
+"""Bytes that a closing connection is read on, within ``times.linger``: a front server that is still sending a request
+body reads our answer only afterwards, and takes a reset for a failure (nginx, Apache: 502, 503)."""
 _BATCH = 64
 _EXCLUSIVE_IN = select.EPOLLIN | select.EPOLLEXCLUSIVE
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
