@@ -432,6 +432,46 @@ def test_a_peer_that_takes_nothing_more_ends_the_script(model: str, tmp_path: Pa
     assert has_ended(int((tmp_path / "pid").read_text()))
 
 
+@BOTH
+def test_a_slow_client_loses_nothing_of_a_script_that_has_ended(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last pieces wait in the pipe, longer than the grace that a grandchild's output gets."""
+    monkeypatch.setattr(pump, "GRACE", 0.001)
+    path = write_script(tmp_path / "script.py", FLUSHED_HEAD + "print('x' * 600_000, end='')")
+
+    class Slow(FakeExchange):
+        def write(self, data: bytes) -> None:
+            super().write(data)
+            select.select([], [], [], 0.01)
+
+    slow = Slow()
+    make_model(model, SingleScript(str(path)), DEADLINE).run(slow)
+    assert len(slow.body) == 600_000
+
+
+@BOTH
+def test_a_client_that_leaves_after_its_reply_does_not_end_what_the_script_still_does(
+    model: str, tmp_path: Path, exchange: SocketExchange
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    script = FLUSHED_HEAD + f"import os\nos.close(1)\nopen('{gate}').read()\nopen('after', 'w')\n"
+    path = write_script(tmp_path / "script.py", script)
+    make_model(model, SingleScript(str(path)), DEADLINE).run(exchange)
+    exchange.far.close()
+    pid = os.fork()
+    if not pid:
+        try:
+            gate.write_text("go")
+        finally:
+            os._exit(0)
+    exchange.cleanups.pop()()
+    os.waitpid(pid, 0)
+    assert (tmp_path / "after").exists()
+    assert "was ended" not in exchange.log.text
+
+
 # How many.
 
 

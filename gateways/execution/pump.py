@@ -82,6 +82,7 @@ class Pump:
         """After the reply: wait for a child that still runs, logging what it says, within its time limit."""
         for name in ("input", "output"):
             self._forget(name)
+        self._forget_peer()
         self._flush_at = self._settle_at = self._gone_at = 0.0
         return self._turn(lambda: self._exited)
 
@@ -119,6 +120,12 @@ class Pump:
             del self._handlers[descriptor]
             self._child.pipes.close(name)
 
+    def _forget_peer(self) -> None:
+        descriptor = self._exchange.fileno()
+        if descriptor in self._handlers:
+            self._poller.unregister(descriptor)
+            del self._handlers[descriptor]
+
     def _plan_wait(self) -> float | None:
         """Return the milliseconds until the next thing to do by the clock; ``None`` for no such thing."""
         times = [time for time in (self._deadline, self._flush_at, self._settle_at, self._gone_at) if time]
@@ -140,6 +147,8 @@ class Pump:
             self._settle()
             return
         self._reply.write(data)
+        if self._exited:  # the pipe may hold more: a slow client is no reason to lose it
+            self._settle_at = monotonic() + GRACE
         if not self._flush_at and self._reply.is_waiting():
             self._flush_at = monotonic() + HOLD
 
@@ -185,13 +194,11 @@ class Pump:
 
     def _notice_peer(self, events: int) -> None:
         """The peer closed its connection, or only its sending side."""
-        descriptor = self._exchange.fileno()
         if events & _GONE:
-            self._poller.unregister(descriptor)
-            del self._handlers[descriptor]
+            self._forget_peer()
             self._gone_at = monotonic()
         else:
-            self._poller.modify(descriptor, 0)
+            self._poller.modify(self._exchange.fileno(), 0)
             self._gone_at = monotonic() + HALF_CLOSE_GRACE
 
 
