@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import IO
 
     from gateways.config.settings import PoolSettings, ServerSettings
+    from gateways.config.targets import Target
     from gateways.core.mounts import Mount
     from gateways.start import Start
 
@@ -65,9 +66,7 @@ class FileEntry:
         from gateways.start import find_callable
 
         if self.model:
-            if self.model not in CALLED_NAMES:
-                raise ConfigurationError(f'--model must be one of {", ".join(CALLED_NAMES)}; not "{self.model}"')
-            return self.model, CALLED_NAMES[self.model]
+            return self.model, self.find_names()
         try:
             with open(self.path, "rb") as file:
                 name = find_callable(file.read())
@@ -76,6 +75,14 @@ class FileEntry:
         if not name:
             name = self.look_closer()
         return "handler" if name == "handler" else "wsgi", (name,) if name else ()
+
+    def find_names(self) -> tuple[str, ...]:
+        """Return the names that the model looks for. Raise ``ConfigurationError`` for a model that there is not."""
+        try:
+            return CALLED_NAMES[self.model]
+        except KeyError:
+            known = ", ".join(CALLED_NAMES)
+            raise ConfigurationError(f'--model must be one of {known}; not "{self.model}"') from None
 
     def look_closer(self) -> str:
         """Return the name of the file's callable, ``""`` if it is a script; parses the file."""
@@ -90,13 +97,20 @@ class FileEntry:
         """Return the settings of a server that listens on ``bind``. Raise ``ConfigurationError``."""
         import sys
 
-        from gateways.config.options import read_options
+        from gateways.config.build import fit_model
+        from gateways.config.targets import SCRIPT, Target, TargetError
 
+        if self.model:
+            self.find_names()
+        if not os.path.isfile(self.path):
+            raise ConfigurationError(f"there is no file {self.path}")
+        try:
+            # Python, whatever its name and first line are: otherwise nobody would have given it to us.
+            target, model = fit_model(Target(SCRIPT, self.path), self.model)
+        except TargetError as error:
+            raise ConfigurationError(str(error)) from error
         sys.argv = [self.path, *self.arguments]
-        settings, mistakes = read_options(self.path, make_options(bind, self.model), os.path.dirname(self.path))
-        if settings is None:
-            raise mistakes[0]
-        return settings
+        return read_plain_settings(target, model, bind, os.path.dirname(self.path))
 
     def make(self, pool: PoolSettings) -> MountMaker:
         """Return what makes the mounts in each serving process."""
@@ -127,17 +141,12 @@ class ObjectEntry:
         """Return the settings of a server that listens on ``bind``. Raise ``ConfigurationError``."""
         import sys
 
-        from gateways.config.options import read_object_options
         from gateways.config.targets import CALLABLE_FILE, Target
 
         path = os.path.abspath(sys.argv[0])
         target = Target(CALLABLE_FILE, path, getattr(self.application, "__name__", "") or self.model)
-        settings, mistakes = read_object_options(
-            target, self.model, make_options(bind), os.path.dirname(path) if os.path.isfile(path) else os.getcwd()
-        )
-        if settings is None:
-            raise mistakes[0]
-        return settings
+        folder = os.path.dirname(path) if os.path.isfile(path) else os.getcwd()
+        return read_plain_settings(target, self.model, bind, folder)
 
     def make(self, pool: PoolSettings) -> MountMaker:
         """Return what makes the mounts in each serving process."""
@@ -146,11 +155,16 @@ class ObjectEntry:
         return lambda: server.make_object_mounts(self.model, self.application)
 
 
-def make_options(bind: str, model: str = "") -> object:
-    """Return what a command line with these options would give."""
+def read_plain_settings(target: Target, model: str, bind: str, folder: str) -> ServerSettings:
+    """Return the settings of a server for one application on ``bind``. Raise ``ConfigurationError``."""
     from types import SimpleNamespace
 
-    return SimpleNamespace(listen=[bind], model=[model] if model else [])
+    from gateways.config.options import read_target_options
+
+    settings, mistakes = read_target_options(target, model, SimpleNamespace(listen=[bind]), folder)
+    if settings is None:
+        raise mistakes[0]
+    return settings
 
 
 def fit_pool(pool: PoolSettings, workers: int) -> PoolSettings:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gateways import __version__
-from gateways.cli import format_announcement, parse_cgi
+from gateways.cli import COMMANDS, format_announcement, parse_cgi
 from gateways.config.reader import read_settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,8 +35,8 @@ RUN = (
     "gateways run [--model MODEL] [--bind ADDRESS] [--start-servers N] FILE [ARGUMENT ...]"
 )
 WRONG = [
-    ([], "gateways: say what to do: serve, run, check, cgi, directives (gateways --help explains each)"),
-    (["srve"], 'gateways: there is no command "srve"; the commands are serve, run, check, cgi, directives'),
+    ([], f"gateways: say what to do: {', '.join(COMMANDS)} (gateways --help explains each)"),
+    (["srve"], f'gateways: there is no command "srve"; the commands are {", ".join(COMMANDS)}'),
     (["--what"], 'gateways: there is no option "--what"'),
     (["serve"], "gateways: serve needs a TARGET or --config FILE, and not both"),
     (["serve", "apps/hello.py", "--config", MODES], "gateways: serve needs a TARGET or --config FILE, and not both"),
@@ -61,7 +61,10 @@ WRONG = [
     (["run", "--start-servers", "x", "apps/hello.py"], "gateways: --start-servers must be 0 to 9999, not 'x'"),
     (["run", "--bind", "x", "apps/hello.py"],
      'gateways: --bind must be HOST:PORT, [IPV6]:PORT or unix:PATH, not "x"'),
-    (["run", "apps/none.py"], f"gateways: TARGET: there is no file {ROOT}/apps/none.py"),
+    (["run", "apps/none.py"], f"gateways: there is no file {ROOT}/apps/none.py"),
+    (["run", "--model", "wsgj", "apps/hello.py"],
+     'gateways: --model must be one of cgi, zygote, perlrun, registry, wsgi, handler; not "wsgj"'),
+    (["run", "Makefile"], f"gateways: {ROOT}/Makefile is not valid Python: line 2: invalid syntax"),
     (["cgi"], "gateways: cgi needs one target and nothing but --model beside it: gateways cgi TARGET [--model MODEL]"),
     (["cgi", "apps/hello.py", "--model", "wsgj"],
      "gateways: there is no model 'wsgj': a CGI program offers wsgi and handler"),

@@ -289,22 +289,27 @@ def test_a_cgi_program_whose_standard_streams_are_one_socket() -> None:
             assert process.wait(DEADLINE) == 0
 
 
-def test_C01_words_of_a_query_do_not_reach_a_cgi_program_as_arguments(tmp_path: Path) -> None:
-    """A web server may append them to the command line (RFC 3875 4.4), after a first line that names us."""
-    program = tmp_path / "gateways"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m gateways "$@"\n')
-    program.chmod(0o755)
+FIRST_LINES = ["#!/usr/bin/env -S gateways run --model wsgi", "#!/usr/bin/env -S start-me"]
+
+
+@pytest.mark.parametrize("line", FIRST_LINES)
+def test_C01_words_of_a_query_do_not_reach_a_cgi_program_as_arguments(tmp_path: Path, line: str) -> None:
+    """A web server may append them to the command line (RFC 3875 4.4), after a first line that starts us."""
+    for name, words in (("gateways", ""), ("start-me", "run ")):
+        (tmp_path / name).write_text(f'#!/bin/sh\nexec {sys.executable} -m gateways {words}"$@"\n')
+        (tmp_path / name).chmod(0o755)
     script = tmp_path / "page.fcgi"
     application = (ROOT / ITSELF).read_text().partition("import gateways")[0]
-    script.write_text(f"#!/usr/bin/env -S gateways run --model wsgi\n{application}")
+    script.write_text(f"{line}\n{application}")
     script.chmod(0o755)
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    status, out, err = complete([str(script), "--bind", "0.0.0.0:80", "-d"], env={**REQUEST, "PATH": path})
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    status, out, err = complete([str(script), "--bind", "0.0.0.0:80", "-d"], env=REQUEST | path)
     assert (status, err) == (0, "")
     assert json.loads(out[out.index("{") :])["arguments"] == []
     command = [str(script), "--colour", "red"]
-    with listen_tcp() as listener, running(command, stdin=listener, env={"PATH": path}) as process:
-        assert ask(listener)["arguments"] == ["--colour", "red"]
+    with listen_tcp() as listener, running(command, stdin=listener, env=path) as process:
+        page = ask(listener)
+        assert (page["arguments"], page["mode"], page["pid"]) == (["--colour", "red"], "wsgi", process.pid)
         assert end(process) == (0, "")
 
 
@@ -538,3 +543,43 @@ def test_spawn_fcgi_starts_it(tmp_path: Path, front_program: str, command: list[
 def can_connect(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as sock:
         return sock.connect_ex(str(path)) == 0
+
+
+@pytest.mark.front("lighttpd")
+def test_lighttpd_starts_it_and_ends_it(tmp_path: Path, front_program: str) -> None:
+    with listen_tcp() as probe:
+        port = probe.getsockname()[1]
+    command = f"/usr/bin/env PYTHONPATH={ROOT} {' '.join(BY_COMMAND)} {ROOT / ITSELF}"
+    configuration = tmp_path / "lighttpd.conf"
+    configuration.write_text(
+        f"""
+server.document-root = "{tmp_path}"
+server.bind = "127.0.0.1"
+server.port = {port}
+server.errorlog = "{tmp_path}/error.log"
+server.modules = ("mod_fastcgi")
+fastcgi.server = ("/" => (
+    ("bin-path" => "{command}", "socket" => "{tmp_path}/s", "max-procs" => 2, "check-local" => "disable",
+     "fix-root-scriptname" => "enable")
+))
+"""
+    )
+    with running([front_program, "-D", "-f", str(configuration)]) as process:
+        wait_until(lambda: can_connect_port(port), "lighttpd")
+        pids = set()
+        with socket.create_connection(("127.0.0.1", port), DEADLINE) as sock:
+            sock.sendall(b"GET /page HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+            page = json.loads(read_to_end(sock).partition(b"\r\n\r\n")[2])
+            assert (page["path"], page["mode"]) == ("/page", "wsgi")
+            pids = {pid for pid, _ in children(process.pid)}
+            assert page["pid"] in pids
+        assert len(pids) == 2
+        assert end(process)[0] == 0
+        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), "the end of what it started")
+    log = (tmp_path / "error.log").read_text().splitlines()
+    assert [line for line in log if "server started" not in line and "server stopped" not in line] == []
+
+
+def can_connect_port(port: int) -> bool:
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0

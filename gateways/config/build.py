@@ -167,7 +167,11 @@ def settle_target(text: str, model: str, folder: str) -> tuple[Target, str]:
 
     Raise ``TargetError`` when the target is not there or the model cannot run it.
     """
-    target = read_target(text, folder)
+    return fit_model(read_target(text, folder), model)
+
+
+def fit_model(target: Target, model: str) -> tuple[Target, str]:
+    """Return (target, model) for a target and a model, ``""`` for the target's own. Raise ``TargetError``."""
     if not model:
         return choose_model(target)
     if model not in SCRIPT_MODELS:

@@ -83,10 +83,10 @@ def read_options(target: str, arguments: object, folder: str) -> tuple[ServerSet
     return _build(entries, mount, folder, mistakes)
 
 
-def read_object_options(
+def read_target_options(
     target: Target, model: str, arguments: object, folder: str
 ) -> tuple[ServerSettings | None, list[ConfigurationError]]:
-    """Return (settings, mistakes) for an application that is loaded already; ``target`` only names it."""
+    """Return (settings, mistakes) for a target and a model that are settled; nothing looks whether it is there."""
     mistakes = Mistakes()
     entries = collect_entries(arguments, mistakes)
     section = take_section(Scope.MOUNT, _of_scope(entries, Scope.MOUNT), folder, mistakes)
