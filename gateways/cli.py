@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WRONG_USAGE = 2
 FAILED = 1
-COMMANDS = ("serve", "run", "check", "cgi", "directives")
+COMMANDS = ("serve", "run", "check", "conf", "cgi", "directives")
 DEFAULT_BIND = "127.0.0.1:8000"
 _RUN_OPTIONS = ("--model", "--bind", "--start-servers")
 _CGI_USAGE = "gateways cgi TARGET [--model MODEL]"
@@ -234,6 +234,7 @@ def make_parser() -> argparse.ArgumentParser:
     check.add_argument("--config", metavar="FILE", required=True)
     check.set_defaults(run=run_check)
     commands.add_parser("run", help=f"be what this process was started to be: {_RUN_USAGE}")
+    add_conf(commands.add_parser("conf", help="print a front server's configuration", allow_abbrev=False))
     commands.add_parser("cgi", help=f"be a CGI script: {_CGI_USAGE}")
     directives = commands.add_parser("directives", help="print the reference of all settings", allow_abbrev=False)
     directives.set_defaults(run=run_directives)
@@ -250,6 +251,52 @@ def describe_unknown(word: str) -> str:
     option = word.partition("=")[0]
     known = ["--config", *(directive.flag for directive in DIRECTIVES if directive.name != "Target")]
     return f'there is no option "{option}"{suggest(option, known)}'
+
+
+def add_conf(conf: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``gateways conf``."""
+    from gateways.fronts.table import FRONTS, SPAWNS, WIRES
+
+    conf.add_argument("front", metavar="FRONT", choices=FRONTS, help=", ".join(FRONTS))
+    conf.add_argument("--config", metavar="FILE", required=True, help="the configuration that we serve")
+    conf.add_argument("--listen", metavar="ADDRESS", default="127.0.0.1:8080", help="the front's own (%(default)s)")
+    conf.add_argument("--wire", choices=WIRES, default="", help="if not given, the first that both sides speak")
+    conf.add_argument("--spawn", choices=SPAWNS, default="", help="the front starts us by itself, in this way")
+    conf.add_argument("--reuse", action="store_true", help="connections to us are kept for further requests")
+    conf.add_argument("--stream", action="store_true", help="bodies are passed on as they come, both ways")
+    conf.add_argument("--standalone", metavar="FOLDER", default="", help="a whole server, with all its files there")
+    conf.set_defaults(run=run_conf)
+
+
+def run_conf(options: argparse.Namespace) -> int:
+    """Print a front server's configuration."""
+    import os
+
+    from gateways.config.reader import read_configuration
+    from gateways.core.errors import ConfigurationError
+    from gateways.fronts.table import Wishes, format_front
+
+    settings, mistakes = read_configuration(options.config)
+    if settings is None:
+        return print_mistakes(mistakes)
+    folder = os.path.abspath(options.standalone) if options.standalone else ""
+    wishes = Wishes(options.listen, options.wire, options.spawn, options.reuse, options.stream, folder, find_command())
+    try:
+        sys.stdout.write(format_front(options.front, settings, wishes))
+    except ConfigurationError as error:
+        return complain(error.message)
+    return 0
+
+
+def find_command() -> str:
+    """Return the command that starts this program from anywhere, as a front server that spawns us needs it."""
+    import os
+
+    program = os.path.abspath(sys.argv[0])
+    if os.path.basename(program) == "gateways" and os.access(program, os.X_OK):
+        return program
+    package = os.path.dirname(os.path.abspath(__file__))
+    return f"/usr/bin/env PYTHONPATH={os.path.dirname(package)} {sys.executable} -m gateways"
 
 
 def run_directives(_options: argparse.Namespace) -> int:

@@ -1,0 +1,1 @@
+"""Configurations for the web servers that stand in front of ours: what each must be told, and why."""

@@ -1,0 +1,180 @@
+"""What a front server's configuration is made of: where it listens, and what stands behind it.
+
+Made from the settings of a configuration; knows no front server. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gateways.config.addresses import ListenAddress, parse_listen, split_host
+from gateways.config.settings import MountSettings, PoolSettings, ServerSettings
+from gateways.config.targets import Target
+from gateways.core.errors import ConfigurationError
+
+_PATIENCE = 15
+_ANSWER_TIME = 60.0
+_RUN_BY_TIME = ("cgi", "zygote")
+_REACHED_AS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One pool as a front reaches it.
+
+    ``host`` and ``port``, or ``socket`` (a path). ``prefixes``: the paths of its mounts, ``""`` for the root, no slash
+    at an end. ``keep_alive``: seconds for which the pool keeps an idle connection. ``answer_time``: seconds after which
+    an answer will not come any more. ``trusts_front``: whether it believes the front's X-Forwarded-* fields.
+    """
+
+    pool: str
+    wire: str
+    host: str
+    port: int
+    socket: str
+    prefixes: tuple[str, ...]
+    secret: str
+    packet_size: int
+    keep_alive: float
+    answer_time: int
+    body_limit: int
+    trusts_front: bool
+
+    @property
+    def authority(self) -> str:
+        """``HOST:PORT``, an IPv6 address in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def place(self) -> str:
+        """The address as our own configuration writes it."""
+        return f"{self.wire}://" + (f"unix:{self.socket}" if self.socket else self.authority)
+
+    @property
+    def idle_time(self) -> int:
+        """Whole seconds for which a front may keep an idle connection: it has to be the first to give it up."""
+        return max(1, math.ceil(self.keep_alive) - 2) if self.keep_alive else 60
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One mount that a front runs by itself, as a CGI script: ``script`` is an executable file, ``""`` for none."""
+
+    prefix: str
+    script: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Everything that a configuration says.
+
+    ``spawn``: the way in which the front starts us, ``""`` if we run already. ``reuse``: connections to the backend are
+    kept. ``stream``: bodies are passed on as they come. ``folder``: where a whole server keeps its files; ``""`` for a
+    part of a server that there is. ``file``: our configuration. ``command``: what starts ``gateways``, for fronts that
+    spawn.
+    """
+
+    host: str
+    port: int
+    backends: tuple[Backend, ...]
+    programs: tuple[Program, ...] = ()
+    spawn: str = ""
+    reuse: bool = False
+    stream: bool = False
+    folder: str = ""
+    file: str = ""
+    command: str = ""
+
+    @property
+    def body_limit(self) -> int:
+        """The largest request body that any backend takes, in bytes; 0 for no limit."""
+        limits = [backend.body_limit for backend in self.backends]
+        return max(limits) if all(limits) and limits else 0
+
+    @property
+    def listen(self) -> str:
+        """``HOST:PORT`` of the front itself."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_front_listen(text: str) -> tuple[str, int]:
+    """Return (host, port) that the front itself listens on. Raise ``ConfigurationError`` for anything else."""
+    try:
+        place = parse_listen(text)
+    except ValueError as error:
+        raise ConfigurationError(f"--listen must be {error}") from error
+    host, _, port = place.address.rpartition(":")
+    if place.wire or place.address.startswith("unix:") or port == "0":
+        raise ConfigurationError(f'--listen must be HOST:PORT with a port from 1 to 65535, not "{text}"')
+    return host.strip("[]"), int(port)
+
+
+def plan_backends(settings: ServerSettings, wires: tuple[str, ...], wanted: str, front: str) -> tuple[Backend, ...]:
+    """Return a backend for each pool: its first address whose wire is ``wanted``, or among ``wires`` if that is empty.
+
+    Raise ``ConfigurationError`` when a pool has none.
+    """
+    return tuple(
+        make_backend(pool, choose_place(pool, (wanted,) if wanted else wires, front)) for pool in settings.pools
+    )
+
+
+def choose_place(pool: PoolSettings, wires: tuple[str, ...], front: str) -> ListenAddress:
+    """Return the pool's first address that speaks one of ``wires``. Raise ``ConfigurationError`` when none does."""
+    for place in pool.listen:
+        if place.wire in wires:
+            if place.address.endswith(":0"):
+                raise ConfigurationError(
+                    f'pool "{pool.name}": {place} is a new port with every start: {front} needs a fixed one'
+                )
+            return place
+    spoken = ", ".join(dict.fromkeys(place.wire for place in pool.listen))
+    raise ConfigurationError(f'pool "{pool.name}" listens with {spoken}: {front} needs {" or ".join(wires)}')
+
+
+def make_backend(pool: PoolSettings, place: ListenAddress) -> Backend:
+    """Return the pool as it is reached at ``place``."""
+    local = place.address.startswith("unix:")
+    host = split_host(place.address)
+    return Backend(
+        pool=pool.name,
+        wire=place.wire,
+        host=_REACHED_AS.get(host, host),
+        port=0 if local else int(place.address.rpartition(":")[2]),
+        socket=place.address[5:] if local else "",
+        prefixes=plan_prefixes(pool.mounts),
+        secret=pool.secret if place.wire == "ajp" else "",
+        packet_size=pool.packet_size,
+        keep_alive=pool.keep_alive_timeout,
+        answer_time=plan_answer_time(pool.mounts),
+        body_limit=pool.limit_request_body,
+        trusts_front=pool.trusted_proxies("" if local else _REACHED_AS.get(host, host)),
+    )
+
+
+def plan_prefixes(mounts: tuple[MountSettings, ...]) -> tuple[str, ...]:
+    """Return the paths that a front passes on: all of them if something is mounted at the root, else each mount's."""
+    prefixes = tuple(dict.fromkeys(mount.path.rstrip("/") for mount in mounts))
+    return ("",) if "" in prefixes else prefixes
+
+
+def plan_answer_time(mounts: tuple[MountSettings, ...]) -> int:
+    """Return the seconds after which a front may give up: longer than ours, so that the client sees our answer."""
+    limits = [mount.script_time_limit for mount in mounts if mount.model in _RUN_BY_TIME]
+    return math.ceil(max((_ANSWER_TIME, *limits))) + _PATIENCE
+
+
+def plan_programs(settings: ServerSettings) -> tuple[Program, ...]:
+    """Return what a front runs for each mount when it starts CGI scripts by itself."""
+    return tuple(
+        Program(mount.path.rstrip("/"), find_script(mount.target), str(mount.target))
+        for pool in settings.pools
+        for mount in pool.mounts
+    )
+
+
+def find_script(target: Target) -> str:
+    """Return the file that is a CGI script as it is; ``""`` for a callable, which needs ``gateways cgi``."""
+    return target.path if target.kind in ("script", "executable") else ""
