@@ -134,15 +134,20 @@ class Closing:
         write_note(self._token, "closed")
 
 
-class NotingFile(io.BytesIO):
-    """A file without a descriptor that notes when it is closed by a call."""
+class Memory:
+    """A file without a descriptor that notes when it is closed; an ``io`` object closes when freed, too."""
 
-    token = ""
+    def __init__(self, data: bytes, token: str) -> None:
+        self._file = io.BytesIO(data)
+        self._token = token
+        self.seek = self._file.seek
+        self.tell = self._file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file.read(size)
 
     def close(self) -> None:
-        if not self.closed:
-            write_note(self.token, "closed")
-        super().close()
+        write_note(self._token, "closed")
 
 
 class ReadOnly:
@@ -320,9 +325,7 @@ def file(environ: "Environ", start_response: "StartResponse", query: "Query") ->
 def open_file(kind: str, data: bytes, token: str) -> "Any":
     """Return a file of the kind that ``/file`` names."""
     if kind == "memory":
-        memory = NotingFile(data)
-        memory.token = token
-        return memory
+        return Memory(data, token)
     if kind == "read":
         return ReadOnly(data, token)
     if kind == "pipe":

@@ -24,6 +24,8 @@ def pattern(size: int) -> bytes:
 
 def shorten(value: object) -> str:
     """A value as a sentence can hold it."""
+    if isinstance(value, bytes) and len(value) > 40:
+        return f"{value[:24]!a}... ({len(value)} bytes)"
     text = ascii(value)
     return text if len(text) <= 100 else f"{text[:70]}... ({len(text)} characters)"
 

@@ -117,9 +117,11 @@ def install(peer: Peer, cache: Path) -> Path:
 
 def find_version(peer: Peer, programs: Path) -> str:
     """Return ``"gunicorn 23.0.0"``."""
+    if peer.name.startswith("gateways"):
+        command = [sys.executable, "-m", "gateways", "--version"]
+        told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        return told + peer.name.removeprefix("gateways")
     if not peer.package:
-        if peer.name.startswith("gateways"):
-            return peer.name
         return f"{peer.name} of Python {platform.python_version()}"
     code = f"from importlib.metadata import version; print(version({peer.package!r}))"
     done = subprocess.run([str(programs / "python"), "-c", code], capture_output=True, text=True, check=True)

@@ -24,6 +24,8 @@ How to read it:
   users of other servers met, and for attacks that became public; there the row says what this project holds to be
   right, and another server may have decided otherwise on purpose.
 - Where a specification leaves a choice, a row accepts every choice it leaves.
+- Over a gateway wire a front server stands before the application's server and repairs some of what is wrong here: it
+  discards the body of an answer to HEAD, for one. The rows ask for what needs no repair (RFC 3875 4.3.3).
 - `ok`: right; `FAIL`: wrong, with what was seen further down; `-`: the row makes no sense there.
 
 Run it against any server: `python -m tests.conformance http://127.0.0.1:8000/`, or `fastcgi://`, `scgi://`, `uwsgi://`,
@@ -68,12 +70,17 @@ def format_wire(columns: Sequence[Column]) -> list[str]:
         lines += ["", f"### What goes wrong over {WIRES[columns[0].wire]}, by row", ""]
     for group in wrong:
         lines.append(f"- **{group[0].row.name}**")
-        lines += [
-            f"  - {name}: {cell(shorten(outcome.reason))}"
-            for name, outcome in zip(names, group, strict=True)
-            if outcome.result == FAIL
-        ]
+        lines += [f"  - {', '.join(who)}: {said}" for said, who in group_by_reason(names, group).items()]
     return lines
+
+
+def group_by_reason(names: Sequence[str], group: Sequence[Outcome]) -> dict[str, list[str]]:
+    """What was seen -> the servers that it was seen of."""
+    found: dict[str, list[str]] = {}
+    for name, outcome in zip(names, group, strict=True):
+        if outcome.result == FAIL:
+            found.setdefault(cell(shorten(outcome.reason)), []).append(name)
+    return found
 
 
 def format_skips(columns: Sequence[Column]) -> list[str]:

@@ -6,7 +6,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tests.clients.fastcgi import END, STDERR, STDOUT, request
+from tests.clients.fastcgi import END, PARAMS, STDERR, STDIN, STDOUT, begin, nv
+from tests.clients.fastcgi import stream as stream_of
 from tests.conformance.addresses import Address
 from tests.conformance.clients.documents import find_body, parse_response
 from tests.conformance.clients.stream import PAUSE, Stream
@@ -59,7 +60,9 @@ class FastCGIClient:
         body = one.body or b""
         length = "" if one.body is None or one.chunks else str(len(body))
         pairs = encode(plan_variables(one, self.address, length))
-        data = request(pairs, body, keep=1, size=min(max(one.chunks, default=32768), 65535), pad=3)
+        params = b"".join(nv(name, value) for name, value in pairs)
+        size = min(max(one.chunks, default=32768), 65535)
+        data = begin(keep=1) + stream_of(PARAMS, params, pad=5) + stream_of(STDIN, body, size=size, pad=3)
         try:
             send_in_parts(stream, data, one.sends)
             return self._read(stream, one.method, watch)

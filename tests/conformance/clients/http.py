@@ -214,10 +214,10 @@ class HTTPClient:
         if response.fault:
             return response
         if response.kept:
-            fault = f"bytes beyond the response: {stream.buffer[:60]!r}" if stream.buffer else ""
+            fault = f"bytes beyond the response: {stream.buffer[:24]!r}" if stream.buffer else ""
             return replace(response, fault=fault, kept=not fault)
         try:
-            fault = "" if stream.at_end() else f"bytes beyond the response: {stream.buffer[:60]!r}"
+            fault = "" if stream.at_end() else f"bytes beyond the response: {stream.buffer[:24]!r}"
         except ConnectionResetError:
             fault = ""
         except TimeoutError:

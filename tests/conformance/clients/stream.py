@@ -59,7 +59,11 @@ class Stream:
             self.sock.setblocking(True)
 
     def _take(self) -> None:
-        data = self.sock.recv(65536)
+        try:
+            data = self.sock.recv(65536)
+        except ConnectionResetError:
+            self.ended = True
+            raise
         self.ended = not data
         self.buffer += data
 
