@@ -152,3 +152,11 @@ def test_rfc_3875_variables_are_completed() -> None:
 def test_fields_are_those_that_the_variables_stand_for() -> None:
     request = make({"PATH_INFO": "/", "HTTP_USER_AGENT": "x", "CONTENT_TYPE": "text/plain", "HTTP_PROXY": "evil"})
     assert list(request.fields) == [("User-Agent", "x"), ("Content-Type", "text/plain")]
+
+
+def test_content_fields_that_a_front_passes_twice_are_variables_only() -> None:
+    front = {"CONTENT_TYPE": "text/plain", "HTTP_CONTENT_TYPE": "text/plain", "HTTP_CONTENT_LENGTH": "3"}
+    request = make({"PATH_INFO": "/", "CONTENT_LENGTH": "3", **front})
+    assert not {"HTTP_CONTENT_TYPE", "HTTP_CONTENT_LENGTH"} & set(request.metavariables)
+    assert request.fields.get_all("Content-Type") == ["text/plain"]
+    assert request.fields.get_all("Content-Length") == ["3"]

@@ -328,7 +328,9 @@ class VariableRequest(Request):
         variables["SERVER_PROTOCOL"] = self.protocol
         variables["REQUEST_URI"] = self.target
         variables["GATEWAY_INTERFACE"] = "CGI/1.1"
-        variables.pop("HTTP_PROXY", None)
+        # nginx also passes these two as fields, which they are not in this form (RFC 3875 4.1.18).
+        for name in ("HTTP_PROXY", "HTTP_CONTENT_TYPE", "HTTP_CONTENT_LENGTH"):
+            variables.pop(name, None)
         if not FORWARDED_VARIABLES.isdisjoint(variables):
             address = variables["REMOTE_ADDR"]
             apply_forwarded(variables, bool(address) and self.endpoint.trusts(address))

@@ -34,6 +34,7 @@ _VARIABLES = (
     "HTTPS $https if_not_empty",
     "GATEWAY_INTERFACE CGI/1.1",
     "HTTP_HOST $gateways_host",
+    "HTTP_COOKIE $http_cookie if_not_empty",
     'HTTP_PROXY "" if_not_empty',
     'HTTP_CONTENT_TYPE "" if_not_empty',
     'HTTP_CONTENT_LENGTH "" if_not_empty',
@@ -85,6 +86,9 @@ proxy_set_header Forwarded
 _param SCRIPT_NAME
     The pool knows its mounts and splits the path by itself: SCRIPT_NAME is empty, and PATH_INFO is the whole path,
     decoded once.
+_param HTTP_COOKIE
+    Several Cookie fields are joined as one. Before 1.23, nginx passes any other repeated field as a repeated
+    variable, of which the first counts.
 _param HTTP_PROXY
     Never passed: a setting of HTTP clients, which a client could send as a field (httpoxy).
 _param HTTP_CONTENT_TYPE
