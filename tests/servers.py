@@ -150,18 +150,22 @@ def wait_until(condition: object, what: str, deadline: float = DEADLINE) -> None
 
 @contextmanager
 def serving(
-    folder: Path, *arguments: str, wanted: Sequence[str] = (), tolerated: Sequence[str] = ()
+    folder: Path,
+    *arguments: str,
+    wanted: Sequence[str] = (),
+    tolerated: Sequence[str] = (),
+    bind: bool = True,
 ) -> Iterator[Server]:
     """Run ``gateways serve`` with ``arguments`` on a free port; afterwards stop it and assert a clean error log.
 
     ``wanted``: patterns of complaints that the test provokes; each must occur, and nothing else may, except what
-    matches ``tolerated``.
+    matches ``tolerated``. ``bind``: listen on a free port unless the arguments say where.
     """
     log = folder / "error.log"
     output = folder / "output"
     with output.open("wb") as stdout:
         command = [sys.executable, "-m", "gateways", "serve", *arguments, "--error-log", str(log)]
-        if "--bind" not in arguments:
+        if bind and "--bind" not in arguments:
             command += ["--bind", "127.0.0.1:0"]
         process = subprocess.Popen(command, cwd=ROOT, stdout=stdout, stderr=subprocess.STDOUT, start_new_session=True)
     try:

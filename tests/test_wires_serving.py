@@ -9,6 +9,7 @@ import grp
 import os
 import pwd
 import re
+import signal
 import socket
 import stat
 import subprocess
@@ -23,7 +24,7 @@ from gateways.config.directives import MODELS, WIRES
 from gateways.config.matrix import ONE_REQUEST, find_reason, format_matrix
 from gateways.listening import WIRE_MAKERS
 from tests.clients import ajp, fastcgi, scgi, uwsgi
-from tests.servers import DEADLINE, ROOT, Server, read_to_end, serving
+from tests.servers import DEADLINE, ROOT, Server, read_to_end, serving, wait_until
 from tests.wires import ASK, variables
 
 HELLO = "apps/hello.py"
@@ -290,3 +291,53 @@ def test_F01_a_name_that_means_every_interface_is_refused_when_it_is_bound(tmp_p
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (1, "")
     assert re.match(r"gateways: scgi://0\.0\.0\.0:[0-9]+ would be open to every interface", done.stderr)
+
+
+def test_F01_a_reload_that_would_open_too_much_changes_nothing(tmp_path: Path) -> None:
+    config = tmp_path / "gateways.toml"
+    text = f"""
+[pool.a]
+Listen = ["scgi://127.0.0.1:0"%s]
+StartServers = 1
+MinSpareServers = 1
+MaxServers = 2
+[[pool.a.Mount]]
+Target = "{ROOT / HELLO}:application"
+"""
+    config.write_text(text % "")
+    wanted = [r"error: scgi://0\.0\.0\.0:[0-9]+ would be open to every interface", "error: reload failed"]
+    with serving(tmp_path, "--config", str(config), wanted=wanted, bind=False) as server:
+        before = listening_inodes(server.pid)
+        config.write_text(text % ', "scgi://0x0:0"')
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for_log("reload failed")
+        assert server.exchange(scgi.request(variables("/", None))).startswith(b"Status: 200 OK")
+        assert listening_inodes(server.pid) == before
+
+
+def listening_inodes(pid: int) -> list[str]:
+    """The sockets that a process holds."""
+    held = (os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
+    return sorted(name for name in held if name.startswith("socket:"))
+
+
+def test_a_wire_can_change_on_reload(tmp_path: Path) -> None:
+    config = tmp_path / "gateways.toml"
+    text = f"""
+[pool.a]
+Wire = "%s"
+Listen = "127.0.0.1:0"
+StartServers = 1
+MinSpareServers = 1
+MaxServers = 2
+[[pool.a.Mount]]
+Target = "{ROOT / HELLO}:application"
+"""
+    config.write_text(text % "scgi")
+    with serving(tmp_path, "--config", str(config), bind=False) as server:
+        assert server.exchange(scgi.request(variables("/", None))).startswith(b"Status: 200 OK")
+        config.write_text(text % "http")
+        (old,) = server.workers()
+        server.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: old not in server.workers(), "the old worker's end")
+        assert server.get("/gateway")[0] == 200
