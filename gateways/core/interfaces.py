@@ -114,6 +114,10 @@ class Wire(Protocol):
         """
 
     @property
+    def peer_is_done(self) -> bool:
+        """True when the peer has said, or its protocol says, that it sends nothing after the last request taken."""
+
+    @property
     def cut_needs_reset(self) -> bool:
         """True when the peer can tell an incomplete response only by a connection reset (close-delimited HTTP)."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from gateways.core.request import parse_peer
 from gateways.serve.loop import Listener
 
@@ -25,12 +27,12 @@ class GuardedListener(Listener):
         self._admits = admits
         self._log = log
 
-    def accept(self) -> tuple[socket.SocketType, int, object]:
+    def accept(self) -> tuple[int, object]:
         """Accept as ``Listener`` does; raise ``BlockingIOError`` after closing a connection that is not admitted."""
-        sock, fd, peer = super().accept()
+        fd, peer = super().accept()
         address = parse_peer(peer)[0]
         if self._admits(address):
-            return sock, fd, peer
-        sock.close()
+            return fd, peer
+        os.close(fd)
         self._log.warning("closed a connection from %s, which is not among AllowedPeers", address or "a UNIX socket")
         raise BlockingIOError

@@ -2,8 +2,8 @@
 
 Knows one socket and the clock. Does not know which requests there are, what runs them, or any pid.
 
-The socket stays in blocking mode, because changing that costs a system call a connection: every receive and send says
-``MSG_DONTWAIT`` instead, and only a full socket buffer leads to ``poll``.
+A connection is a descriptor in non-blocking mode: a socket object would cost a system call and two allocations more for
+each. Only an empty or a full socket buffer leads to ``poll``.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ RECEIVE = 65536
 """Bytes asked of one receive."""
 LARGE = 32768
 """From this many bytes on, head and body are sent as two buffers instead of being joined."""
-MSG_DONTWAIT = int(socket.MSG_DONTWAIT)
 _NOTHING = bytes(4)
-_MSG_MORE = int(socket.MSG_MORE) | MSG_DONTWAIT
 _RESET = struct.pack("ii", 1, 0)
 
 # What a waiting connection waits for; decides what happens at its deadline.
@@ -45,7 +43,6 @@ class Connection:
     """
 
     __slots__ = (
-        "_nonblocking",
         "began",
         "broken",
         "deadline",
@@ -55,13 +52,11 @@ class Connection:
         "received",
         "registered",
         "request",
-        "sock",
         "times",
         "wire",
     )
 
-    def __init__(self, sock: socket.SocketType, fd: int, wire: Wire, times: TimeLimits) -> None:
-        self.sock = sock
+    def __init__(self, fd: int, wire: Wire, times: TimeLimits) -> None:
         self.fd = fd
         self.wire = wire
         self.times = times
@@ -73,12 +68,11 @@ class Connection:
         self.deadline = 0.0
         self.began = 0.0
         self.received = 0
-        self._nonblocking = False
 
     def send(self, data: bytes) -> None:
         """Send all of ``data``. Raise ``ConnectionLost`` when the peer has gone or takes nothing for too long."""
         try:
-            sent = self.sock.send(data, MSG_DONTWAIT)
+            sent = os.write(self.fd, data)
         except BlockingIOError:
             sent = 0
         except OSError as error:
@@ -91,7 +85,7 @@ class Connection:
         while rest:
             self._wait(select.POLLOUT, self.times.send, "takes no response bytes")
             try:
-                rest = rest[self.sock.send(rest, MSG_DONTWAIT) :]
+                rest = rest[os.write(self.fd, rest) :]
             except BlockingIOError:
                 continue
             except OSError as error:
@@ -104,7 +98,7 @@ class Connection:
             self.send(first + second)
             return
         try:
-            sent = self.sock.sendmsg((first, second), (), MSG_DONTWAIT)
+            sent = os.writev(self.fd, (first, second))
         except BlockingIOError:
             sent = 0
         except OSError as error:
@@ -121,11 +115,7 @@ class Connection:
         Raise ``ConnectionLost`` as ``send`` does, and ``OSError`` when the file is shorter than promised.
         """
         if head:
-            sent = self._send_more(head)
-            self._send_rest(memoryview(head)[sent:])
-        if not self._nonblocking:
-            os.set_blocking(self.fd, False)
-            self._nonblocking = True
+            self.send(head)
         while count:
             try:
                 sent = os.sendfile(self.fd, file_fd, offset, count)
@@ -140,15 +130,6 @@ class Connection:
             offset += sent
             count -= sent
 
-    def _send_more(self, head: bytes) -> int:
-        try:
-            return self.sock.send(head, _MSG_MORE)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            self.broken = True
-            raise ConnectionLost(f"the peer has gone: {error}") from error
-
     def read_input(self) -> None:
         """Wait for bytes of a request body and give them to the wire; ``b""`` at the end of input.
 
@@ -161,7 +142,7 @@ class Connection:
         if not self.began:
             self.began = monotonic()
         try:
-            data = self.sock.recv(RECEIVE, MSG_DONTWAIT)
+            data = os.read(self.fd, RECEIVE)
         except BlockingIOError:
             self._wait(select.POLLIN, self.times.body, "sends no more of its request body")
             data = self._receive()
@@ -176,7 +157,7 @@ class Connection:
 
     def _receive(self) -> bytes:
         try:
-            return self.sock.recv(RECEIVE, MSG_DONTWAIT)
+            return os.read(self.fd, RECEIVE)
         except OSError as error:
             self.broken = True
             raise ConnectionLost(f"the peer has gone: {error}") from error
@@ -200,17 +181,31 @@ class Connection:
     def may_lose_response(self) -> bool:
         """True when a close now could turn into a reset that costs the peer the end of its response (RFC 9112 9.6).
 
-        That is: bytes of the peer lie unread, or its kernel has not yet taken all of ours and more may come from it.
+        That is: bytes of the peer lie unread; or its kernel has not taken all of ours yet, and more may come from it.
         """
         try:
-            unsent = fcntl.ioctl(self.fd, termios.TIOCOUTQ, _NOTHING)
-            return unsent != _NOTHING or bool(self.sock.recv(1, MSG_DONTWAIT | socket.MSG_PEEK))
+            if fcntl.ioctl(self.fd, termios.FIONREAD, _NOTHING) != _NOTHING:
+                return True
+            return not self.wire.peer_is_done and fcntl.ioctl(self.fd, termios.TIOCOUTQ, _NOTHING) != _NOTHING
         except OSError:
             return False
+
+    def close(self) -> None:
+        """Close the descriptor; the kernel takes it out of epoll."""
+        os.close(self.fd)
+
+    def shut_down(self) -> None:
+        """Say that nothing more will be sent. Raise ``OSError`` when the peer has gone."""
+        with self._borrow_socket() as sock:
+            sock.shutdown(socket.SHUT_WR)
 
     def reset(self) -> None:
         """Make the coming close a reset, for a peer that could not otherwise tell that its response is incomplete."""
         try:
-            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            with self._borrow_socket() as sock:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         except OSError:
             pass
+
+    def _borrow_socket(self) -> socket.socket:
+        return socket.socket(fileno=os.dup(self.fd))

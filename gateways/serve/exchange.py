@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 NEW, STARTED, COMMITTED, DONE, CUT = range(5)
 PIECE = 65536
 MAX_REDIRECTS = 10
+NOT_MOUNTED = "nothing is mounted here"
 
 
 class Exchange:
@@ -221,7 +222,7 @@ class Exchange:
         """Find the mount that the request belongs to and run its model; 404 when there is none."""
         mount = self.mounts.take(self.request)
         if mount is None:
-            self.fail(404, "nothing is mounted here")
+            self.fail(404, NOT_MOUNTED)
         else:
             mount.model.run(self)
 

@@ -9,17 +9,19 @@ Knows sockets, wires, mounts and the clock; no pid, no signal, no scoreboard but
 from __future__ import annotations
 
 import errno
+import fcntl
+import os
 import select
-import socket
 from time import monotonic
 
 from gateways.core.errors import ConnectionLost, LocalProtocolError, RemoteProtocolError, ScriptError
 from gateways.core.response import format_status
-from gateways.serve.connection import BODY, HEAD, IDLE, LINGERING, MSG_DONTWAIT, RECEIVE, Connection
-from gateways.serve.exchange import DONE, Exchange
+from gateways.serve.connection import BODY, HEAD, IDLE, LINGERING, RECEIVE, Connection
+from gateways.serve.exchange import DONE, NOT_MOUNTED, Exchange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from gateways.core.interfaces import Log, Slot, Wire
@@ -40,21 +42,21 @@ _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 class Listener:
     """A listening socket and the wire that is spoken on it. ``wire(peer)`` makes the wire of one connection."""
 
-    __slots__ = ("_accept", "_kind", "fd", "sock", "wire")
+    __slots__ = ("_accept", "fd", "sock", "wire")
 
     def __init__(self, sock: socket.socket, wire: Callable[[object], Wire]) -> None:
         sock.setblocking(False)
         self.sock = sock
         self.fd = sock.fileno()
         self.wire = wire
-        self._kind = (int(sock.family), int(sock.type), sock.proto)
         # The public accept() wraps each socket in Python objects: 5 us a connection (`bench floor`, close).
         self._accept: Callable[[], tuple[int, object]] = getattr(sock, "_accept")  # noqa: B009
 
-    def accept(self) -> tuple[socket.SocketType, int, object]:
-        """Return (socket, descriptor, peer address) of the next connection. Raise ``OSError`` as ``accept`` does."""
+    def accept(self) -> tuple[int, object]:
+        """Return (descriptor, peer address) of the next connection, non-blocking. Raise ``OSError`` as ``accept``."""
         fd, peer = self._accept()
-        return socket.SocketType(*self._kind, fd), fd, peer
+        fcntl.fcntl(fd, fcntl.F_SETFL, os.O_NONBLOCK)
+        return fd, peer
 
 
 class ConnectionLoop:
@@ -160,14 +162,14 @@ class ConnectionLoop:
 
     def _accept(self, listener: Listener) -> None:
         try:
-            sock, fd, peer = listener.accept()
+            fd, peer = listener.accept()
         except BlockingIOError:
             return
         except OSError as error:
             if error.errno in _OUT_OF_DESCRIPTORS:
                 self._make_room(error)
             return
-        connection = Connection(sock, fd, listener.wire(peer), self.times)
+        connection = Connection(fd, listener.wire(peer), self.times)
         if self.stop_kind:
             connection.last = True
         self._receive(connection)
@@ -182,7 +184,7 @@ class ConnectionLoop:
 
     def _receive(self, connection: Connection) -> None:
         try:
-            data = connection.sock.recv(RECEIVE, MSG_DONTWAIT)
+            data = os.read(connection.fd, RECEIVE)
         except BlockingIOError:
             if not connection.registered:
                 self._wait(connection)
@@ -273,12 +275,12 @@ class ConnectionLoop:
         if connection.registered:
             del self.connections[connection.fd]
             connection.registered = False
-        connection.sock.close()
+        connection.close()
 
     def _linger(self, connection: Connection) -> None:
         """Close in steps (RFC 9112 9.6): an unread request must not turn into a reset that eats the response."""
         try:
-            connection.sock.shutdown(socket.SHUT_WR)
+            connection.shut_down()
         except OSError:
             self._close(connection)
             return
@@ -329,7 +331,11 @@ class ConnectionLoop:
             connection.last = True
         exchange = Exchange(connection, request, self.mounts, self.log)
         try:
-            exchange.dispatch()
+            mount = self.mounts.take(request)
+            if mount is None:
+                exchange.fail(404, NOT_MOUNTED)
+            else:
+                mount.model.run(exchange)
             if exchange.state != DONE:
                 exchange.finish()
         except ConnectionLost as error:

@@ -58,6 +58,7 @@ class AJPWire:
     )  # fmt: skip
 
     cut_needs_reset = False
+    peer_is_done = False
 
     def __init__(
         self,

@@ -22,6 +22,7 @@ class CGIWire:
     """See ``core.interfaces.Wire``. ``variables``: the process's environment as Latin-1 text of its bytes."""
 
     cut_needs_reset = False
+    peer_is_done = True
 
     def __init__(self, endpoint: Endpoint, variables: dict[str, str], limits: WireLimits) -> None:
         self._endpoint = endpoint

@@ -43,6 +43,7 @@ class FastCGIWire(FastCGIInput):
     """See ``core.interfaces.Wire``. The input side is ``FastCGIInput``; this is what answers it."""
 
     cut_needs_reset = False
+    peer_is_done = False
 
     def _forget(self) -> None:
         super()._forget()
@@ -138,6 +139,7 @@ class FastCGIWire(FastCGIInput):
                 self._parse(to_end=not self._keep)
             except RemoteProtocolError:
                 pass  # the connection is closed, and nobody waits for this body
+        self.peer_is_done = not self._keep
         keep = self._keep and self._responded and self._complete and not self._eof
         if not keep:
             self._closed = True

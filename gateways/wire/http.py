@@ -328,6 +328,11 @@ class HTTPWire:
         return b""
 
     @property
+    def peer_is_done(self) -> bool:
+        """True after a request that was the peer's last by its own word or version (RFC 9112 9.3, 9.6)."""
+        return not self._flags & KEEP
+
+    @property
     def cut_needs_reset(self) -> bool:
         """True when the end of the connection is what ends the response's body."""
         return self._framing == TO_END

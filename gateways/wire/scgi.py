@@ -219,6 +219,11 @@ class SCGIWire:
         return b""
 
     @property
+    def peer_is_done(self) -> bool:
+        """A connection carries one request."""
+        return True
+
+    @property
     def cut_needs_reset(self) -> bool:
         """True when the head stated no length, so that only a reset tells an incomplete body from a complete one."""
         return not self._length_stated

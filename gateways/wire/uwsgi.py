@@ -305,6 +305,11 @@ class UwsgiWire:
         return b""
 
     @property
+    def peer_is_done(self) -> bool:
+        """A connection carries one request."""
+        return True
+
+    @property
     def cut_needs_reset(self) -> bool:
         """True when the end of the connection is what ends the response's body."""
         return self._to_end
