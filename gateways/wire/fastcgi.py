@@ -110,17 +110,17 @@ class FastCGIWire(FastCGIInput):
         return self._format_completion()
 
     def format_abort(self) -> bytes:
-        """Return nothing: the end of the connection without END_REQUEST tells. A front that gave up gets its answer.
+        """Return what shows that the response is incomplete; a front that gave up gets its answer.
 
-        Where the front does not keep connections, nginx takes their end for the end of the response, too, and its
-        client waits for ever when a length was stated. A management record makes it see the fault; others ignore it.
+        The end of the connection without END_REQUEST should tell. But nginx takes it for the end of the response where
+        it keeps no connections or does not buffer, and its client waits for ever when a length was stated. A
+        management record makes it see the fault; others ignore it.
         """
         if self._aborted:
             return self.format_end()
         self._responded = True
-        kept = self._keep
         self._keep = False
-        return b"" if kept else format_unknown_type(0)
+        return format_unknown_type(0)
 
     def format_error_text(self, text: str) -> bytes:
         """Return ``text`` as STDERR records for the front server's error log (section 5.3); ``""`` gives ``b""``.
