@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+FUZZ_RUNS ?= 50000
+WIRE ?= all
 
-.PHONY: help compare compare-quick serve test lint floor clean
+.PHONY: help compare compare-quick serve test lint floor fuzz clean
 
 help:
 	@echo "make compare   measure one app in six execution models, and write a report (needs nothing but Python)"
@@ -11,6 +13,7 @@ help:
 	@echo "make test      install what the tests need into $(VENV), and run them"
 	@echo "make lint      ruff and mypy"
 	@echo "make floor     measure wsgi and handler against the least a Python server can cost, and gunicorn"
+	@echo "make fuzz      throw $(FUZZ_RUNS) made inputs at each wire's parser (FUZZ_RUNS=N, WIRE=http ...)"
 
 $(RUN):
 	@$(PYTHON) -c 'import sys; sys.exit("gateways needs Python 3.11 or later; say make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
@@ -40,6 +43,16 @@ lint: $(VENV)/installed
 floor: $(VENV)/installed
 	$(RUN) -m bench floor
 
+$(VENV)/fuzzer: pyproject.toml | $(RUN)
+	@echo "installing atheris into $(VENV): it finds inputs by the code that they reach"
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]' \
+		|| echo "atheris cannot be installed here: inputs are mutated at random instead"
+	@touch $@
+
+fuzz: $(VENV)/fuzzer
+	@echo "$(FUZZ_RUNS) executions for each wire, some minutes; what breaks a promise is kept in tests/fuzz/findings"
+	$(RUN) -m tests.fuzz $(WIRE) --runs $(FUZZ_RUNS)
+
 clean:
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .hypothesis bench/results
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .hypothesis bench/results tests/fuzz/findings
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

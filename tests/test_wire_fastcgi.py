@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateways.core.errors import BodyIncomplete, LocalProtocolError
+from gateways.core.errors import BodyIncomplete, LocalProtocolError, RemoteProtocolError
 from gateways.core.limits import WireLimits
 from gateways.core.variables import MAX_BLOCK, MAX_VARIABLES
 from gateways.wire.fastcgi import FastCGIWire
@@ -337,6 +337,29 @@ def test_http_on_this_port_is_recognised() -> None:
     assert outcome.error is not None
     assert "looks like HTTP" in str(outcome.error)
     assert outcome.sent.startswith(b"HTTP/1.0 400 Refused\r\n")
+
+
+def test_what_looks_like_http_behind_records_is_no_http() -> None:
+    """Found by fuzzing: an HTTP answer went among the records of one who had spoken FastCGI."""
+    for before in (rec(GET_VALUES, b"", 0), request(GET, keep=KEEP)):
+        outcome = run(before + b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        assert outcome.error is not None
+        assert str(outcome.error) == "FastCGI version 71 (FastCGI 3.3)"
+        parse_records(outcome.sent)
+
+
+def test_after_a_broken_record_no_request_comes_out() -> None:
+    """Found by fuzzing: the head before a broken record was given out when it was asked for again."""
+    wire = make_wire()
+    wire.receive(
+        begin(KEEP) + stream(PARAMS, b"".join(nv(*pair) for pair in post(5))) + rec(STDIN, b"ab") + b"\x02" * 8
+    )
+    with pytest.raises(RemoteProtocolError, match="version 2"):
+        wire.take_request()
+    assert wire.take_request() is None
+    answer = parse_answer(wire.format_response("400 Bad Request", FIELDS, b"no", True))
+    assert answer.document.status == 400
+    assert not wire.finish()
 
 
 # F06: aborts and ends.

@@ -74,6 +74,8 @@ class FastCGIInput:
         self._eof = False
         self._closed = False
         self._speaks_http = False
+        # Not one record has come: what is none may be another protocol.
+        self._fresh = True
         self._output = b""
         self._foreign = 0
         self._ended = True
@@ -146,7 +148,7 @@ class FastCGIInput:
         self._at = at
 
     def _describe_version(self, version: int) -> RemoteProtocolError:
-        if not self._request_id and 65 <= version <= 90:
+        if self._fresh and 65 <= version <= 90:
             self._speaks_http = True
             return RemoteProtocolError("this port speaks FastCGI, and what came looks like HTTP", 400, "FastCGI 3.3")
         return RemoteProtocolError(f"FastCGI version {version}", 400, "FastCGI 3.3")
@@ -178,6 +180,7 @@ class FastCGIInput:
 
     def _take_foreign(self, kind: int, request_id: int, content: bytes) -> None:
         """Take a record of the connection itself (id 0), of a new request, or of one that is not served."""
+        self._fresh = False
         if kind == BEGIN_REQUEST and request_id and not self._request_id:
             self._begin(request_id, content)
             return
@@ -279,7 +282,7 @@ class FastCGIInput:
 
         ``content_length`` is ``None`` when CONTENT_LENGTH was not sent and the body has not ended yet.
         """
-        if self._taken:
+        if self._taken or self._closed:
             return None
         self._parse()
         request = self._request
@@ -288,7 +291,7 @@ class FastCGIInput:
             if self._complete:
                 self._settle_length(request)
             return request
-        if self._eof and not self._closed and self.has_partial_request:
+        if self._eof and self.has_partial_request:
             self._close()
             raise RemoteProtocolError("the connection ended within a request's head", 400, "FastCGI 5.2")
         return None
