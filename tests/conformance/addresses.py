@@ -39,7 +39,7 @@ def parse_address(text: str) -> Address:
         return Address(scheme, path=path, prefix=prefix.rstrip("/"))
     where, _, prefix = rest.partition("/")
     host, _, port = where.rpartition(":") if ":" in where.rpartition("]")[2] else (where, "", "")
-    number = int(port) if port.isascii() and port.isdigit() else DEFAULT_PORTS.get(scheme, 0)
+    number = DEFAULT_PORTS.get(scheme, 0) if host == where else int(port) if port.isascii() and port.isdigit() else 0
     if not host or not 0 < number < 65536:
         raise ValueError(f"{text!r} needs a host and a port: {scheme}://127.0.0.1:9000/")
     return Address(scheme, host.strip("[]"), number, prefix=f"/{prefix}".rstrip("/"))

@@ -93,7 +93,7 @@ def format_skips(columns: Sequence[Column]) -> list[str]:
     lines = ["", "## Why rows are skipped", ""]
     for reason, wires in sorted(reasons.items()):
         where = ", ".join(f"{WIRES[wire]}: {len(rows)}" for wire, rows in wires.items())
-        lines.append(f"- {reason} ({where})")
+        lines.append(f"- {cell(reason)} ({where})")
     return lines
 
 
