@@ -566,18 +566,29 @@ fastcgi.server = ("/" => (
     )
     with running([front_program, "-D", "-f", str(configuration)]) as process:
         wait_until(lambda: can_connect_port(port), "lighttpd")
-        pids = set()
-        with socket.create_connection(("127.0.0.1", port), DEADLINE) as sock:
-            sock.sendall(b"GET /page HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
-            page = json.loads(read_to_end(sock).partition(b"\r\n\r\n")[2])
+        pids = [pid for pid, _ in children(process.pid)]
+        try:
+            with socket.create_connection(("127.0.0.1", port), DEADLINE) as sock:
+                sock.sendall(b"GET /page HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+                page = json.loads(read_to_end(sock).partition(b"\r\n\r\n")[2])
             assert (page["path"], page["mode"]) == ("/page", "wsgi")
-            pids = {pid for pid, _ in children(process.pid)}
             assert page["pid"] in pids
-        assert len(pids) == 2
-        assert end(process)[0] == 0
-        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), "the end of what it started")
+            assert len(pids) == 2
+            assert end(process)[0] == 0
+            wait_until(lambda: not any(map(is_running, pids)), "the end of what it started")
+        finally:
+            for pid in filter(is_running, pids):
+                os.kill(pid, signal.SIGKILL)
     log = (tmp_path / "error.log").read_text().splitlines()
     assert [line for line in log if "server started" not in line and "server stopped" not in line] == []
+
+
+def is_running(pid: int) -> bool:
+    """True while a program that this file has had started runs under ``pid``."""
+    try:
+        return ITSELF.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def can_connect_port(port: int) -> bool:
