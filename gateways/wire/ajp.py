@@ -129,7 +129,9 @@ class AJPWire:
                 self._answer_signal(packet)
                 packet = self._take_packet(largest, 431)
             if packet is None:
-                if self._ended and self._at < len(self._buffer):
+                if self._at == len(self._buffer):
+                    self._release()
+                elif self._ended:
                     raise RemoteProtocolError("the input ended in the middle of a packet", 400, "AJPv13")
                 return None
             request = parse_forward_request(packet, self._rules, self._limits, self._endpoint)
@@ -184,6 +186,10 @@ class AJPWire:
         self._error = error
         self._closed = True
         self._kept = False
+        self._release()
+
+    def _release(self) -> None:
+        """Hold nothing of what was received: an idle connection may stay for long."""
         self._buffer = b""
         self._at = 0
 
@@ -338,10 +344,11 @@ class AJPWire:
         """End the exchange. Return True when the connection can carry another request, as End Response has said."""
         self._held.clear()
         if self._kept:
+            if self._at == len(self._buffer):
+                self._release()
             self._begin()
             return True
         self._closed = True
         self._request = None
-        self._buffer = b""
-        self._at = 0
+        self._release()
         return False

@@ -43,6 +43,7 @@ class FastCGIWire(FastCGIInput):
     """See ``core.interfaces.Wire``. The input side is ``FastCGIInput``; this is what answers it."""
 
     cut_needs_reset = False
+    # A client may end a DATA stream after the request (flup's does), which nobody here waits for.
     peer_is_done = False
 
     def _forget(self) -> None:
@@ -139,9 +140,12 @@ class FastCGIWire(FastCGIInput):
                 self._parse(to_end=not self._keep)
             except RemoteProtocolError:
                 pass  # the connection is closed, and nobody waits for this body
-        self.peer_is_done = not self._keep
         keep = self._keep and self._responded and self._complete and not self._eof
         if not keep:
             self._closed = True
+        if self._at == len(self._buffer):
+            # An idle connection holds nothing of what it has received.
+            self._buffer = b""
+            self._at = 0
         self._forget()
         return keep
