@@ -79,9 +79,17 @@ def make_script_model(mount: MountSettings) -> ExecutionModel:
     return ScriptModel(mount.model, source, recipe, stdio=mount.stdio, pass_authorization=mount.pass_authorization)
 
 
+def list_own_variables(mount: MountSettings) -> dict[str, str]:
+    """Return the variables that a mount adds to each of its requests, as native strings."""
+    from gateways.execution.sources import format_native
+
+    own = {name: format_native(value) for name, value in mount.environment}
+    return {**own, "GATEWAYS_MODE": mount.model}
+
+
 def make_mounts(pool: PoolSettings) -> list[Mount]:
     """Return the mounts of a pool, and its index page where nothing is mounted at the root."""
-    mounts = [Mount(settings.path, make_model(settings), {"GATEWAYS_MODE": settings.model}) for settings in pool.mounts]
+    mounts = [Mount(settings.path, make_model(settings), list_own_variables(settings)) for settings in pool.mounts]
     if all(mount.prefix for mount in mounts):
         from gateways.execution.index import IndexModel, make_rows
 

@@ -170,6 +170,19 @@ BAD: list[tuple[str, str | bytes, int, str]] = [
     ("path-encoded", mount("Target = 'app.py'", "Path = '/%61'"), 4, "Path must be a plain URL path"),
     ("path-slashes", mount("Target = 'app.py'", "Path = '/a//b'"), 4, "Path must be a plain URL path"),
     ("page", mount("Target = 'app.py'", "Pages = ['env']"), 4, "starts with a slash"),
+    # Variables of a mount (security row C03).
+    ("environment-text", pool("Environment = 'A=b'"), 3, 'Environment must be a table such as { NAME = "value" }'),
+    ("environment-list", pool("Environment = ['A']"), 3, "Environment must be a table such as"),
+    ("environment-name", pool("Environment = { 'A-B' = 'c' }"), 3, 'named with letters, digits and _, not "A-B"'),
+    ("environment-empty-name", pool("Environment = ['=b']"), 3, "named with letters, digits and _"),
+    ("environment-number", pool("Environment = { A = 1 }"), 3, "text in quotes for each variable"),
+    ("environment-nul", pool(r'Environment = { A = "b\u0000" }'), 3, "text in quotes for each variable"),
+    ("environment-twice", pool("Environment = ['A=b', 'A=c']"), 3, "names no variable twice"),
+    *(
+        (f"C03-{name}", mount("Target = 'app.py'", f"Environment = {{ {name} = 'x' }}"), 4, f"free of {name}: ")
+        for name in ("REMOTE_USER", "PATH_INFO", "HTTP_HOST", "HTTP_PROXY", "http_proxy", "Https", "Script_Name",
+                     "REDIRECT_STATUS", "GATEWAYS_MODE", "CONTENT_LENGTH", "SCRIPT_FILENAME")
+    ),
     # Values that contradict each other: the later line is named.
     ("spares", pool("MaxSpareServers = 3\nMinSpareServers = 4"), 4,
      "MinSpareServers (4) is more than MaxSpareServers (3)"),
@@ -254,7 +267,7 @@ def test_everything_that_is_not_written_has_its_default(folder: Path) -> None:
         MountSettings(
             path="/", target=Target("callable_file", str(folder / "app.py"), "application"), model="wsgi", title="",
             namespace="fresh", stat_scripts=True, stdio="object", pass_authorization=False, script_time_limit=60.0,
-            pages=("/",),
+            pages=("/",), environment=(),
         ),
     )  # fmt: skip
 
@@ -298,6 +311,7 @@ TrustedProxies = ["10.0.0.0/8", "unix"]
 ServerName = "example.com"
 PythonPath = ["lib", "/"]
 Stdio = "descriptor"
+Environment = ["POOL=a,b=c"]
 Pages = ["/", "/x?y=1"]
 [[pool.a.Mount]]
 Path = "/one"
@@ -308,6 +322,9 @@ Namespace = "shared"
 StatScripts = false
 PassAuthorization = true
 ScriptTimeLimit = 0
+[pool.a.Mount.Environment]
+GIT_PROJECT_ROOT = "/srv/git"
+EMPTY = ""
 [[pool.a.Mount]]
 Path = "/two/"
 Target = "{folder}/cgi-bin"
@@ -338,9 +355,10 @@ Stdio = "object"
     assert first == MountSettings(
         path="/one/", target=Target("script", str(folder / "script.py")), model="registry", title="One",
         namespace="shared", stat_scripts=False, stdio="descriptor", pass_authorization=True, script_time_limit=0.0,
-        pages=("/", "/x?y=1"),
+        pages=("/", "/x?y=1"), environment=(("GIT_PROJECT_ROOT", "/srv/git"), ("EMPTY", "")),
     )  # fmt: skip
     assert (second.path, second.model, second.stdio) == ("/two/", "cgi", "object")
+    assert second.environment == (("POOL", "a,b=c"),)
     assert second.target == Target("folder", str(folder / "cgi-bin"))
 
 

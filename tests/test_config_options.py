@@ -71,6 +71,7 @@ def test_every_directive_is_an_option_and_arrives(folder: Path) -> None:
         "--allow-wildcard": ("yes", True), "--secret": (f"file:{folder}/secret", "0123456789abcdef"),
         "--packet-size": ("65536", 65536), "--trust-remote-user": ("on", True), "--allowed-attributes": ("a|b", "a|b"),
         "--limit-request-head": ("0", 0),
+        "--environment": ("A=b,c", (("A", "b,c"),)),
         "--script-time-limit": ("10", 10.0), "--pages": ("/a,/b", ("/a", "/b")),
         "--bind": (
             "127.0.0.1:0,http://[::1]:0", (ListenAddress("127.0.0.1:0", "ajp"), ListenAddress("[::1]:0", "http"))

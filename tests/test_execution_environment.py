@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateways.core.errors import ConnectionLost, LocalProtocolError, ScriptError
+from gateways.core.mounts import Mount
 from gateways.core.request import Endpoint, VariableRequest
 from gateways.execution.environment import PASSED, EnvironmentPlan, list_inherited
 from gateways.execution.recipes import is_foreign, make_recipe
@@ -45,6 +46,13 @@ def test_f02_a_front_cannot_choose_the_code_a_script_loads(name: str) -> None:
     assert "/evil" not in variables.values()
     assert variables["OWN"] == "x"
     assert variables["SCRIPT_FILENAME"] == "/srv/a.py"
+
+
+def test_what_a_mount_says_wins_over_the_server_and_the_front() -> None:
+    request = make_front_request({"PERL5LIB": "/evil", "OWN": "x"})
+    request.mount = Mount("", None, {"PERL5LIB": "/lib", "PATH": "/own", "OWN": "mine"})  # type: ignore[arg-type]
+    variables = EnvironmentPlan().format_environment(request, SCRIPT, 0)
+    assert (variables["PERL5LIB"], variables["PATH"], variables["OWN"]) == ("/lib", "/own", "mine")
 
 
 @pytest.mark.parametrize(("passes", "seen"), [(False, None), (True, "Basic x")])

@@ -249,6 +249,13 @@ DIRECTIVES: tuple[Directive, ...] = (
         "Whether scripts see the Authorization field, as HTTP_AUTHORIZATION.", shared=True,
     ),
     Directive(
+        "Environment", _MOUNT, kinds.ENVIRONMENT, (),
+        "Variables that every request of the mount finds beside its own: a script in its environment, where they win "
+        "over the server's; a WSGI application in its environ; a handler among its variables. Names that a request "
+        "fills (RFC 3875 4.1, HTTP_ and the like) are refused. What a mount says replaces what its pool says.",
+        shared=True,
+    ),
+    Directive(
         "ScriptTimeLimit", _MOUNT, number("seconds", 0, _DAY), 60.0,
         "Models cgi and zygote: a script that runs longer is killed, with all processes it started.", "seconds",
         zero="without limit", shared=True,

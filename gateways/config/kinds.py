@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from gateways.config.addresses import ListenAddress, PeerRule, parse_listen
 from gateways.config.secrets import parse_secret, resolve_secret, take_secret
+from gateways.config.variables import parse_variable, take_environment
 
 
 def show(value: object) -> str:
@@ -281,6 +282,9 @@ PATTERN = Kind("regular expression", take_pattern, str, "PATTERN")
 ALLOWED_PEERS = Kind(
     'addresses or networks, "unix" for UNIX sockets', take_allowed_peers, parse_list, "NETWORK", listed=True
 )
+ENVIRONMENT = Kind(
+    'table { NAME = "value" }, or a list of "NAME=value"', take_environment, parse_variable, "NAME=VALUE", listed=True,
+)  # fmt: skip
 SECRET = Kind(
     "16 to 64 ASCII characters without spaces; or file:PATH, whose first line it is; on the command line only that",
     take_secret, parse_secret, "file:PATH", resolve=resolve_secret,

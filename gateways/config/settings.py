@@ -24,6 +24,7 @@ class MountSettings:
     stat_scripts: bool
     stdio: str
     pass_authorization: bool
+    environment: tuple[tuple[str, str], ...] = field(repr=False)
     script_time_limit: float
     pages: tuple[str, ...]
 

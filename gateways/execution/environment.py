@@ -1,4 +1,4 @@
-"""The environment a script sees: the request's meta-variables and a short list of the server's own, nothing else.
+"""The environment a script sees: the request's meta-variables, a short list of the server's own, the mount's.
 
 The same in every execution model, so that ``cgi``, ``zygote``, ``perlrun`` and ``registry`` differ in nothing a script
 can print. Values are native strings (each character one byte) until the last moment, so no locale plays a part (C15).
@@ -71,6 +71,8 @@ class EnvironmentPlan:
             for name in _LOADER.intersection(variables):
                 del variables[name]
         variables.update(self._inherited)
+        if request.mount is not None:
+            variables.update(request.mount.variables)
         variables["SCRIPT_FILENAME"] = script.native_path
         if script.split_here:
             variables["SCRIPT_NAME"] = script.script_name
