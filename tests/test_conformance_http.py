@@ -6,15 +6,18 @@ One line in ``WIRES`` is one wire. flup's clients run where flup is installed.
 from __future__ import annotations
 
 import importlib.util
+import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.clients import fastcgi
 from tests.conformance.addresses import parse_address
 from tests.conformance.clients import make_client
-from tests.conformance.runner import Target, run_row
+from tests.conformance.runner import SKIP, Target, run_row
 from tests.conformance.table import NEEDS, Row, load_table
-from tests.servers import serving
+from tests.servers import DEADLINE, serving
 
 APP = "apps/conformance.py"
 WIRES = {
@@ -33,7 +36,7 @@ POOL = [
 PROVOKED = [
     r"\] error: (a line of forty bytes, from the table\.\.|a|b|one|two)$",
     r"\] (error|warning): (GET|HEAD) /(gen|file)\?[^ ]*: the body is .* its Content-Length",
-    r"\] error: GET /(app/v1/)?(close|die|fields|gen|replace|silent|status|twice|unicode|wide-field)[? :]",
+    r"\] error: GET /(close|die|fields|gen|replace|silent|status|twice|unicode|wide-field)[? :]",
     r"\] warning: refused a request with (400|414|417|431|501|505): ",
     "^    ",
 ]
@@ -48,7 +51,7 @@ def list_cases() -> list[tuple[str, Row]]:
         (scheme, row)
         for scheme, client in clients.items()
         for row in ROWS
-        if not row.find_skip(client.wire, client.lacks)
+        if "prefix" not in row.needs and not row.find_skip(client.wire, client.lacks)
     ]
 
 
@@ -73,20 +76,61 @@ def test_row(row: Row, target: Target) -> None:
     assert run_row(row, target).reason == ""
 
 
-@pytest.fixture(scope="module")
-def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """The application below ``/app/v1``."""
-    folder = tmp_path_factory.mktemp("mounted")
-    with serving(folder, APP, "--path", "/app/v1", *POOL, tolerated=PROVOKED) as server:
-        yield Target("mounted", parse_address(f"http://127.0.0.1:{server.port}/app/v1"))
-
-
+PREFIX = "/app/v1"
+MOUNTED = {
+    "http": ("http", ("--path", PREFIX)),
+    "ajp": ("ajp", ("--path", PREFIX)),
+    "fastcgi": ("fastcgi", ()),
+    "scgi": ("scgi", ()),
+    "uwsgi": ("uwsgi", ()),
+}
+"""Scheme -> (wire, options) of a server asked below a prefix: the front says so in SCRIPT_NAME, where it can."""
 MAPPED = [row for row in ROWS if row.requests and row.group == "mapping"]
+
+
+@pytest.fixture(scope="module", params=list(MOUNTED))
+def mounted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """The application below a prefix."""
+    wire, options = MOUNTED[request.param]
+    with serving(tmp_path_factory.mktemp("mounted"), APP, "--wire", wire, *options, *POOL) as server:
+        yield Target("mounted", parse_address(f"{request.param}://127.0.0.1:{server.port}{PREFIX}"))
 
 
 @pytest.mark.parametrize("row", MAPPED, ids=[row.name for row in MAPPED])
 def test_row_below_a_prefix(row: Row, mounted: Target) -> None:
-    assert run_row(row, mounted).reason == ""
+    outcome = run_row(row, mounted)
+    assert outcome.result == SKIP or outcome.reason == ""
+
+
+@pytest.fixture(scope="module", params=["http", "fastcgi"])
+def unix(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """The application on a UNIX socket (B065)."""
+    folder = tmp_path_factory.mktemp("unix")
+    with serving(folder, APP, "--wire", request.param, "--bind", f"unix:{folder}/sock", *POOL):
+        yield Target("unix", parse_address(f"{request.param}://unix:{folder}/sock"))
+
+
+@pytest.mark.parametrize("row", MAPPED, ids=[row.name for row in MAPPED])
+def test_row_over_a_unix_socket(row: Row, unix: Target) -> None:
+    outcome = run_row(row, unix)
+    assert outcome.result == SKIP or outcome.reason == ""
+
+
+def test_a_stream_that_the_client_ends_after_the_answer_costs_none_of_it(tmp_path: Path) -> None:
+    """flup's client ends a DATA stream that no responder waits for, possibly when the answer has been sent already."""
+    one = ["--start-servers", "1", "--min-spare-servers", "1", "--max-spare-servers", "1", "--max-servers", "1"]
+    pairs = [(b"REQUEST_METHOD", b"GET"), (b"SCRIPT_NAME", b""), (b"PATH_INFO", b"/gen"), (b"QUERY_STRING", b"n=30000")]
+    with serving(tmp_path, APP, "--wire", "fastcgi", *one) as server, socket.socket() as slow:
+        slow.settimeout(DEADLINE)
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        slow.connect(("127.0.0.1", server.port))
+        slow.sendall(fastcgi.request(pairs))
+        with server.connect() as other:
+            # The only worker answers this when it is done with the first.
+            other.sendall(fastcgi.request(pairs))
+            assert len(fastcgi.read_answer(other).document.body) == 30000
+        slow.sendall(fastcgi.rec(fastcgi.DATA))
+        assert len(fastcgi.read_answer(slow).document.body) == 30000
 
 
 # The table itself.

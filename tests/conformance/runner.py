@@ -11,14 +11,14 @@ from threading import Thread
 from tests.conformance.addresses import Address
 from tests.conformance.clients import Client, make_client
 from tests.conformance.messages import Broken, Context, Request, Response
-from tests.conformance.table import Checks, Row
+from tests.conformance.table import NEEDS, Checks, Row
 
 PASS, FAIL, SKIP = "pass", "fail", "skip"
 PATIENCE = 3.0
 """Seconds for which a patient row repeats its last request."""
 LIMIT = 10.0
 """Seconds that each exchange of a row may take."""
-PREFIX_SKIP = "its bytes name paths at the root, and the server has a prefix"
+ROOT_SKIP = "its bytes name paths at the root, and the server has a prefix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,7 @@ def describe(row: Row, index: int, said: str) -> str:
 def run_row(row: Row, target: Target, limit: float = LIMIT) -> Outcome:
     """Run one row. A server that hangs fails it within the limit."""
     client = make_client(target.address, limit)
-    skip = row.find_skip(client.wire, client.lacks, target.front)
-    if not skip and row.raw and target.address.prefix:
-        skip = PREFIX_SKIP
-    if skip:
+    if skip := find_skip(row, client, target):
         return Outcome(row, SKIP, skip)
     context = Context(target.address.prefix, target.address.authority, secrets.token_hex(8))
     try:
@@ -66,6 +63,15 @@ def run_row(row: Row, target: Target, limit: float = LIMIT) -> Outcome:
     if uses_token(row):
         forget(client, context)
     return Outcome(row, FAIL, said) if said else Outcome(row, PASS)
+
+
+def find_skip(row: Row, client: Client, target: Target) -> str:
+    """Why a row makes no sense for a target; ``""`` when it does."""
+    if row.raw and target.address.prefix:
+        return ROOT_SKIP
+    if "prefix" in row.needs and not target.address.prefix:
+        return NEEDS["prefix"]
+    return row.find_skip(client.wire, client.lacks, target.front)
 
 
 def uses_token(row: Row) -> bool:

@@ -20,6 +20,7 @@ NEEDS = {
     "interim": "is about 1xx responses, which only HTTP has",
     "version": "is about HTTP versions",
     "fields": "needs fields to arrive one by one, as the client sent them",
+    "prefix": "needs an application that is served below a prefix",
     "octets": "needs the target to arrive as sent",
     "big-head": "needs a response head of more than one 8 KiB packet",
 }

@@ -82,6 +82,9 @@ class FastCGIClient:
                 content = stream.read_exactly(size + pad)[:size]
             except ConnectionResetError:
                 return parse_response(bytes(out), False, method)
+            if version == 1 and request_id == 0:
+                # Nothing was asked that a management record answers (section 4): front servers take it for a fault.
+                return parse_response(bytes(out), False, method)
             if version != 1 or request_id != 1 or kind not in (STDOUT, STDERR, END):
                 raise Broken(f"a record of version {version}, type {kind}, request {request_id}")
             if kind == END:

@@ -66,6 +66,7 @@ ROWS: tuple[Row, ...] = (
          variable("SERVER_PROTOCOL", "HTTP/1.1", "HTTP/1.0")),
     make("request-uri", "plack: REQUEST_URI is set; B020", get("/foo/bar%20baz%73?x=a"),
          request_uri("/foo/bar%20baz%73?x=a"), needs="octets"),
+    make("prefix-alone", "B086; RFC 3875 4.1.5", get(""), at_path(""), needs="prefix"),
     make("escape", "plack: % encoding in PATH_INFO; RFC 3875 4.1.5", get("/foo/bar%2cbaz"), at_path("/foo/bar,baz")),
     make("escape-once", "plack: % double encoding in PATH_INFO; B048", get("/foo/bar%252cbaz%2520"),
          at_path("/foo/bar%2cbaz%20")),
