@@ -270,7 +270,7 @@ def test_the_matrix_has_a_line_a_row_and_says_what_failed() -> None:
     page = format_report(
         [Column("one", "http", tuple(RESULTS["one"])), Column("two", "http", tuple(RESULTS["two"]))], "", ""
     )
-    assert "- **get**\n  - two: a &lt; b" in page
+    assert "- **get**\n  - two: `a < b`" in page
     assert "- why\\|not (HTTP: 1)" in page
 
 

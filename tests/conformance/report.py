@@ -26,6 +26,7 @@ How to read it:
 - Where a specification leaves a choice, a row accepts every choice it leaves.
 - Over a gateway wire a front server stands before the application's server and repairs some of what is wrong here: it
   discards the body of an answer to HEAD, for one. The rows ask for what needs no repair (RFC 3875 4.3.3).
+- The servers of werkzeug and wsgiref are made for development, as their own documentation says.
 - `ok`: right; `FAIL`: wrong, with what was seen further down; `-`: the row makes no sense there.
 
 Run it against any server: `python -m tests.conformance http://127.0.0.1:8000/`, or `fastcgi://`, `scgi://`, `uwsgi://`,
@@ -41,6 +42,11 @@ class Column:
     name: str
     wire: str
     outcomes: tuple[Outcome, ...]
+
+
+def code(text: str) -> str:
+    """Text as a code span, in which nothing but a backtick means anything."""
+    return "`" + text.replace("`", "'").replace("\n", " ") + "`"
 
 
 def shorten(text: str, limit: int = 240) -> str:
@@ -79,7 +85,7 @@ def group_by_reason(names: Sequence[str], group: Sequence[Outcome]) -> dict[str,
     found: dict[str, list[str]] = {}
     for name, outcome in zip(names, group, strict=True):
         if outcome.result == FAIL:
-            found.setdefault(cell(shorten(outcome.reason)), []).append(name)
+            found.setdefault(code(shorten(outcome.reason)), []).append(name)
     return found
 
 
