@@ -59,13 +59,3 @@ def format_faults(results: Results) -> list[str]:
         lines += [f"- `{outcome.row.name}`: {cell(outcome.reason)}" for outcome in failures] or ["Nothing."]
         lines.append("")
     return lines
-
-
-def format_skips(results: Results) -> list[str]:
-    """Return, as Markdown lines, why rows were skipped, each reason once."""
-    reasons: dict[str, set[str]] = {}
-    for outcomes in results.values():
-        for outcome in outcomes:
-            if outcome.result == SKIP:
-                reasons.setdefault(outcome.reason, set()).add(outcome.row.name)
-    return [f"- {cell(reason)}: {', '.join(sorted(rows))}" for reason, rows in sorted(reasons.items())]

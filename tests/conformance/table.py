@@ -13,7 +13,6 @@ Checks = tuple[Check, ...]
 NEEDS = {
     "raw": "sends bytes that only HTTP can carry",
     "direct": "is about the server that the client speaks to, and a front server stands before it",
-    "keep": "needs two requests on one connection",
     "cut": "needs to tell an incomplete response from a complete one",
     "stream": "needs to see a response while it arrives",
     "chunked": "sends a body without stating its length",

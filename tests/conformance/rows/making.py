@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from tests.conformance.checks import Check, at_path, status, whole
+from tests.conformance.checks import Check, at_path, whole
 from tests.conformance.messages import Fields, Request
 from tests.conformance.table import Row
 
 FORM = ("Content-Type", "application/x-www-form-urlencoded")
 AFTER = Request(target="/after/all")
-NO_SKIPS: Mapping[str, str] = {}
 
 
 def get(target: str, *fields: tuple[str, str], method: str = "GET") -> Request:
@@ -65,6 +62,3 @@ def head(*lines: str, host: str = "h") -> bytes:
     """A request head of these lines, the first of which is the request line; Host is added after it unless empty."""
     named = (lines[0], f"Host: {host}", *lines[1:]) if host else lines
     return ("\r\n".join(named) + "\r\n\r\n").encode("latin-1")
-
-
-__all__ = ["AFTER", "FORM", "build", "chunked", "get", "head", "make", "post", "raw", "status", "synced"]
