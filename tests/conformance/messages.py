@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+WIDE_TOKEN = b"{token-of-a-row}"
+"""Stands for the token of 16 characters where a length was computed before it was known."""
 Fields = tuple[tuple[str, str], ...]
 
 
@@ -27,8 +29,10 @@ class Request:
     sends: int = 0
 
     def with_token(self, token: str) -> Request:
-        """This request with ``{token}`` replaced."""
-        body = None if self.body is None else self.body.replace(b"{token}", token.encode())
+        """This request with ``{token}`` replaced, and in its body ``WIDE_TOKEN``, which leaves its length as it is."""
+        body = self.body
+        if body is not None:
+            body = body.replace(WIDE_TOKEN, token.encode()).replace(b"{token}", token.encode())
         return replace(self, target=self.target.replace("{token}", token), body=body)
 
     def cut_body(self) -> list[bytes]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.clients import fastcgi
+from tests.conformance.addresses import Address
 from tests.conformance.checks import (
     at_path,
     body,
@@ -16,7 +18,10 @@ from tests.conformance.checks import (
     variable,
     words,
 )
-from tests.conformance.messages import Request
+from tests.conformance.clients.ajp import format_forward_request
+from tests.conformance.clients.uwsgi import UWSGIClient
+from tests.conformance.clients.variables import encode, plan_variables
+from tests.conformance.messages import WIDE_TOKEN, Request
 from tests.conformance.rows.making import AFTER, FORM, build, chunked, get, head, make, post, raw, synced
 from tests.conformance.table import Row
 
@@ -24,6 +29,11 @@ BIG = b"abcdefgh" * 12000
 OCTETS = bytes(range(256)) * 256
 MEGA = bytes(i % 251 for i in range(300_000))
 LINES = b"first\nsecond line\n\nlast without end"
+ANYWHERE = Address("http", "h", 80)
+FORGERY = Request(target=f"/unread?token={WIDE_TOKEN.decode()}")
+FORGED_RECORDS = fastcgi.request([*encode(plan_variables(FORGERY, ANYWHERE, "")), (b"REMOTE_USER", b"root")], keep=1)
+FORGED_PACKET = format_forward_request(FORGERY, ANYWHERE)
+FORGED_BLOCK = UWSGIClient(ANYWHERE, 1).format(FORGERY)
 FORGED = b"GET /unread?token={token} HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
@@ -95,6 +105,10 @@ ROWS: tuple[Row, ...] = (
     unread("unread-after-ten-bytes", "B141", post("/unread?token={token}&take=10", FORGED)),
     unread("unread-large", "B141; A05", post("/unread?token={token}", FORGED * 8000)),
     unread("unread-chunked", "B141; H20", chunked("/unread?token={token}", FORGED * 20, 500), needs="chunked"),
+    unread("unread-fastcgi-request", "B141; F10", post("/unread?token={token}", FORGED_RECORDS)),
+    unread("unread-fastcgi-request-in-part", "B141; F10", post("/unread?token={token}&take=10", FORGED_RECORDS)),
+    unread("unread-ajp-request", "B035; A05", post("/unread?token={token}", FORGED_PACKET)),
+    unread("unread-uwsgi-request", "B045; U01", post("/unread?token={token}", FORGED_BLOCK)),
     unread("unread-exactly-whole", "B141", post("/unread?token={token}&take=4", b"four")),
     # Waiting to be asked (RFC 9110 10.1.1).
     make("continue", "H17; RFC 9110 10.1.1", post("/", b"hello", FORM, ("Expect", "100-continue"), sends=-5),
