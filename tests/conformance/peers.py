@@ -210,6 +210,8 @@ def make_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line. Return its exit status."""
     options = make_parser().parse_args(arguments)
+    # A peer must not outlive this program.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     cache = (options.cache or Path(tempfile.mkdtemp(prefix="conformance-"))).resolve()
     cache.mkdir(parents=True, exist_ok=True)
     columns = []
