@@ -35,13 +35,23 @@ class LoopProcess:
         return sock
 
     def exchange(self, data: bytes) -> bytes:
-        """Send bytes on a new connection and return everything up to its end."""
+        """Send bytes on a new connection and return everything up to its end; a reset is an error."""
+        answer, reset = self.exchange_to_cut(data)
+        if reset:
+            raise ConnectionResetError
+        return answer
+
+    def exchange_to_cut(self, data: bytes) -> tuple[bytes, bool]:
+        """Send bytes on a new connection; return everything up to its end, and whether that was a reset."""
+        pieces = []
         with self.connect() as sock:
             sock.sendall(data)
-            pieces = []
-            while piece := sock.recv(65536):
-                pieces.append(piece)
-            return b"".join(pieces)
+            try:
+                while piece := sock.recv(65536):
+                    pieces.append(piece)
+            except ConnectionResetError:
+                return b"".join(pieces), True
+        return b"".join(pieces), False
 
 
 @contextmanager

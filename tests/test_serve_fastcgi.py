@@ -222,7 +222,6 @@ def test_b018_bodies_that_are_not_as_long_as_stated(
         if method == b"GET" and body is None:
             assert answer.ends == []
             assert len(answer.document.body) == real
-            assert read_record(sock) == b""
             return
         assert answer.ends == [(0, 0)]
         assert len(answer.document.body) == (body or 0 if method == b"GET" else 0)

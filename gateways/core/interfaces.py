@@ -119,7 +119,10 @@ class Wire(Protocol):
 
     @property
     def cut_needs_reset(self) -> bool:
-        """True when the peer can tell an incomplete response only by a connection reset (close-delimited HTTP)."""
+        """True when some peers can tell an incomplete response only by a connection reset (close-delimited HTTP).
+
+        Where a connection cannot be reset, ``format_abort`` is what is left.
+        """
 
 
 WireFactory = Callable[..., Wire]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gateways.config.settings import ServerSettings
 from gateways.core.errors import ConfigurationError
-from gateways.fronts import apache, nginx
+from gateways.fronts import apache, caddy, haproxy, lighttpd, nginx
 from gateways.fronts.lines import remark
 from gateways.fronts.site import Site, parse_front_listen, plan_backends, plan_programs
 
@@ -27,6 +27,9 @@ FRONTS = {
     for front in (
         Front(apache.NAME, apache.WIRES, apache.SPAWNS, apache.format_apache),
         Front(nginx.NAME, nginx.WIRES, nginx.SPAWNS, nginx.format_nginx),
+        Front(lighttpd.NAME, lighttpd.WIRES, lighttpd.SPAWNS, lighttpd.format_lighttpd),
+        Front(haproxy.NAME, haproxy.WIRES, haproxy.SPAWNS, haproxy.format_haproxy),
+        Front(caddy.NAME, caddy.WIRES, caddy.SPAWNS, caddy.format_caddy),
     )
 }
 

@@ -199,13 +199,19 @@ class Connection:
         with self._borrow_socket() as sock:
             sock.shutdown(socket.SHUT_WR)
 
-    def reset(self) -> None:
-        """Make the coming close a reset, for a peer that could not otherwise tell that its response is incomplete."""
+    def reset(self) -> bool:
+        """Make the coming close a reset, for a peer that could not otherwise tell that its response is incomplete.
+
+        Return False when it cannot be one: on a UNIX socket.
+        """
         try:
             with self._borrow_socket() as sock:
+                if sock.family == socket.AF_UNIX:
+                    return False
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         except OSError:
             pass
+        return True
 
     def _borrow_socket(self) -> socket.socket:
         return socket.socket(fileno=os.dup(self.fd))

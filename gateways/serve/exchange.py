@@ -267,9 +267,8 @@ class Exchange:
             return
         self.state = CUT
         connection.last = True
-        if connection.wire.cut_needs_reset:
+        if connection.wire.cut_needs_reset and connection.reset():
             connection.broken = True
-            connection.reset()
         elif not connection.broken and (notice := connection.wire.format_abort()):
             connection.send(notice)
 

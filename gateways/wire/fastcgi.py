@@ -42,7 +42,7 @@ _PADS_AND_COMPLETION = tuple(pad + format_completion(1) for pad in PADS)
 class FastCGIWire(FastCGIInput):
     """See ``core.interfaces.Wire``. The input side is ``FastCGIInput``; this is what answers it."""
 
-    cut_needs_reset = False
+    cut_needs_reset = True
     # A client may end a DATA stream after the request (flup's does), which nobody here waits for.
     peer_is_done = False
 
@@ -111,11 +111,12 @@ class FastCGIWire(FastCGIInput):
         return self._format_completion()
 
     def format_abort(self) -> bytes:
-        """Return what shows that the response is incomplete; a front that gave up gets its answer.
+        """Return what shows that the response is incomplete, where the connection cannot be reset (a UNIX socket).
 
         The end of the connection without END_REQUEST should tell. But nginx takes it for the end of the response where
         it keeps no connections or does not buffer, and its client waits for ever when a length was stated. A
-        management record makes it see the fault; others ignore it.
+        management record makes it see the fault. It is second to a reset, because to Caddy whatever comes is body.
+        A front that gave up gets its answer.
         """
         if self._aborted:
             return self.format_end()

@@ -80,6 +80,9 @@ def parse_variables(block: bytes) -> dict[str, str]:
 class SCGIWire:
     """See ``core.interfaces.Wire``. ``max_head``: bytes of variables; more is refused (431)."""
 
+    # Without a length nothing else tells that a body was cut, and Apache corrects a length that the body did not reach.
+    cut_needs_reset = True
+
     def __init__(self, endpoint: Endpoint, peer: object, limits: WireLimits, max_head: int = MAX_BLOCK) -> None:
         self._endpoint = endpoint
         self._peer = peer
@@ -92,7 +95,6 @@ class SCGIWire:
         self._request: VariableRequest | None = None
         self._closed = False
         self._speaks_http = False
-        self._length_stated = False
 
     # Input.
 
@@ -198,9 +200,7 @@ class SCGIWire:
 
     def format_head(self, status: str, fields: FieldList, close: bool) -> bytes:
         """Return the head of a document that follows in pieces."""
-        head = format_document_head(status, fields, None)
-        self._length_stated = any(name.lower() == "content-length" for name, _ in fields)
-        return head
+        return format_document_head(status, fields, None)
 
     def format_body(self, data: bytes) -> bytes:
         """Return ``data``: a document's body has no framing."""
@@ -222,11 +222,6 @@ class SCGIWire:
     def peer_is_done(self) -> bool:
         """A connection carries one request."""
         return True
-
-    @property
-    def cut_needs_reset(self) -> bool:
-        """True when the head stated no length, so that only a reset tells an incomplete body from a complete one."""
-        return not self._length_stated
 
     def finish(self) -> bool:
         """Return False: a connection carries one request."""

@@ -152,10 +152,13 @@ def read_exactly(sock: socket.socket, size: int) -> bytes:
 
 
 def read_answer(sock: socket.socket, rid: int = 1) -> Answer:
-    """Read up to END_REQUEST for ``rid``, or to the end of the connection."""
+    """Read up to END_REQUEST for ``rid``, or to the end of the connection, which a reset is, too."""
     data = b""
-    while record := read_record(sock):
-        data += record
-        if record[1] == END and int.from_bytes(record[2:4]) == rid:
-            break
+    try:
+        while record := read_record(sock):
+            data += record
+            if record[1] == END and int.from_bytes(record[2:4]) == rid:
+                break
+    except ConnectionResetError:
+        pass
     return parse_answer(data, rid)

@@ -1,0 +1,142 @@
+"""lighttpd 1.4: a socket with its mounts, or with a folder the whole of a lighttpd.
+
+Speaks http, fastcgi, scgi, uwsgi, and ajp for requests without a body; spawns CGI scripts and FastCGI applications.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gateways.core.metavariables import FORWARDED
+from gateways.fronts.lines import block, explain, parse_reasons, remark
+from gateways.fronts.site import Backend, Program, Site
+
+NAME = "lighttpd"
+WIRES = ("http", "fastcgi", "scgi", "uwsgi", "ajp")
+SPAWNS = ("cgi", "fastcgi")
+
+_MODULES = {"http": "proxy", "fastcgi": "fastcgi", "scgi": "scgi", "uwsgi": "scgi", "ajp": "ajp13"}
+_ROOTED = ("fastcgi", "scgi", "uwsgi")
+_KIB = 1024
+_REASONS = parse_reasons(
+    r"""
+^server\.modules
+    A module that is named twice is loaded once. mod_setenv has to come before mod_proxy, to change what that sends.
+max-request-size
+    The pool's LimitRequestBody, in KiB; 0 for none.
+stream-request-body" => 0|stream-request-body = 0
+    The default: an upload is complete, and its length known, before a worker hears of it.
+stream-response-body = 1
+    lighttpd takes the answer as fast as it comes, on disk if need be, and sends what there is: a slow client holds
+    no worker.
+stream-request-body = 1
+    Uploads arrive piece by piece, and a slow client holds a worker.
+stream-response-body = 2
+    Answers arrive piece by piece, and a slow client holds a worker.
+fix-root-scriptname
+    The pool knows its mounts and splits the path by itself. Below the key "/", and only with fix-root-scriptname,
+    SCRIPT_NAME is empty and PATH_INFO the whole path; below the key "/app" the pool would see the path without it.
+    lighttpd merges //, decodes %2F and removes dot segments before anybody sees the path.
+check-local
+    By default lighttpd looks for a file first, and answers 404 when there is none.
+read-timeout
+    Longer than the pool's own limits: the client sees the pool's answer, and not a 504 of lighttpd.
+set-request-header
+    What a client claims about itself is removed; lighttpd then adds X-Forwarded-For, -Host and -Proto. The pool
+    believes them if its TrustedProxies names this server. Proxy would become HTTP_PROXY in a script (httpoxy).
+force-http10
+    With HTTP/1.0 an answer ends with the connection, and one that was cut looks whole.
+^ *ajp13
+    mod_ajp13 of 1.4.69 loses the path below any key but "", decodes it before it sends it, and sends the packets of a
+    request body without their length, which ends the request. Use it for requests without a body, or not at all.
+"""
+)
+
+
+def format_lighttpd(site: Site) -> list[str]:
+    """Return the lines of the configuration."""
+    inner = format_whole(site) if site.folder else format_part(site)
+    if site.folder:
+        use = f"Start: lighttpd -D -f THIS_FILE; stop: kill $(cat {site.folder}/lighttpd.pid)"
+    else:
+        use = (
+            "Save as /etc/lighttpd/conf-enabled/90-gateways.conf; then: lighttpd -tt -f /etc/lighttpd/lighttpd.conf && "
+        )
+        use += "systemctl restart lighttpd"
+    return [*remark(use), "", *explain(inner, _REASONS)]
+
+
+def format_part(site: Site) -> list[str]:
+    """Return what is added to a lighttpd that there is: modules, and one more socket."""
+    return [format_modules(site, "+="), *block(f'$SERVER["socket"] == "{site.listen}" {{', format_mounts(site))]
+
+
+def format_whole(site: Site) -> list[str]:
+    """Return a lighttpd that keeps all its files in the site's folder."""
+    folder = site.folder
+    return [
+        f'server.bind = "{site.host}"',
+        f"server.port = {site.port}",
+        f'server.document-root = "{folder}"',
+        f'server.pid-file = "{folder}/lighttpd.pid"',
+        f'server.errorlog = "{folder}/error.log"',
+        f'server.upload-dirs = ( "{folder}" )',
+        format_modules(site, "="),
+        *format_mounts(site),
+    ]
+
+
+def format_modules(site: Site, sign: str) -> str:
+    """Return the line that loads modules."""
+    names = dict.fromkeys(_MODULES[backend.wire] for backend in site.backends)
+    names = {**({"setenv": None} if "proxy" in names else {}), **names}
+    listed = ", ".join(f'"mod_{name}"' for name in names)
+    return f"server.modules {sign} ( {listed} )"
+
+
+def format_mounts(site: Site) -> list[str]:
+    """Return what holds on the socket."""
+    lines = [
+        f"server.max-request-size = {-(-site.body_limit // _KIB)}",
+        f"server.stream-request-body = {1 if site.stream else 0}",
+        f"server.stream-response-body = {2 if site.stream else 1}",
+    ]
+    for backend in site.backends:
+        for prefix in backend.prefixes:
+            settings = format_backend(site, backend)
+            lines += block(f'$HTTP["url"] =~ "^{re.escape(prefix)}(/|$)" {{', settings) if prefix else settings
+    return lines
+
+
+def format_backend(site: Site, backend: Backend) -> list[str]:
+    """Return what passes every path here to a backend."""
+    place = [f'"socket" => "{backend.socket}"'] if backend.socket else []
+    place = place or [f'"host" => "{backend.host}"', f'"port" => {backend.port}']
+    words = [*place, '"check-local" => "disable"']
+    if backend.wire in _ROOTED:
+        words.append('"fix-root-scriptname" => "enable"')
+    if backend.wire == "uwsgi":
+        words.append('"protocol" => "uwsgi"')
+    words += [
+        '"connect-timeout" => 5',
+        f'"read-timeout" => {backend.answer_time}',
+        f'"write-timeout" => {backend.answer_time}',
+    ]
+    key = "/" if backend.wire in _ROOTED else ""
+    module = _MODULES[backend.wire]
+    lines = block(f'{module}.server = ( "{key}" => ((', [word + "," for word in words], ")) )")
+    return [*(format_fields() if module == "proxy" else []), *lines]
+
+
+def format_fields() -> list[str]:
+    """Return what a backend that speaks HTTP is told."""
+    names = ["Proxy", *(name.title() for name in sorted(FORWARDED))]
+    return [
+        *block("setenv.set-request-header = (", [f'"{name}" => "",' for name in names], ")"),
+        'proxy.header = ( "force-http10" => "disable" )',
+    ]
+
+
+def format_program(site: Site, program: Program) -> list[str]:
+    """Return the lines for one mount that lighttpd starts by itself."""
+    return []
