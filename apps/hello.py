@@ -27,7 +27,7 @@ HTML = "text/html; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"
 BYTES = "application/octet-stream"
 MAX_SIZE = 1 << 30
-PIECE = b"0123456789abcdef" * 4096
+DIGITS = b"0123456789abcdef"
 
 
 def answer(path: str, variables: "Callable[[], dict[str, str]]", read: "Read") -> "Answer":
@@ -84,10 +84,11 @@ def post_page(read: "Read") -> bytes:
 
 def pieces(size: int) -> "Iterator[bytes]":
     """Yield ``size`` bytes in pieces of at most 64 KiB; each byte's place modulo 16 is its hexadecimal digit."""
-    for _ in range(size // len(PIECE)):
-        yield PIECE
-    if size % len(PIECE):
-        yield PIECE[: size % len(PIECE)]
+    piece = DIGITS * 4096
+    for _ in range(size // len(piece)):
+        yield piece
+    if size % len(piece):
+        yield piece[: size % len(piece)]
 
 
 def escape(text: str) -> str:
