@@ -57,13 +57,14 @@ def collect_entries(arguments: object, mistakes: Mistakes) -> list[Entry]:
         if not texts or directive.name == _FROM_TARGET:
             continue
         try:
-            entries.append(Entry(directive.name, _parse_texts(directive, texts), spelled=directive.flag))
+            entries.append(Entry(directive.name, parse_texts(directive, texts), spelled=directive.flag))
         except ValueError as error:
             mistakes.add(f"{directive.flag} must be {error}")
     return entries
 
 
-def _parse_texts(directive: Directive, texts: Sequence[str]) -> object:
+def parse_texts(directive: Directive, texts: Sequence[str]) -> object:
+    """Return what a file would hold for an option's texts. Raise ``ValueError`` as ``Kind.parse_text`` does."""
     if directive.kind.listed:
         return [item for text in texts for item in directive.kind.parse_text(text)]  # type: ignore[attr-defined]
     if len(texts) > 1:
@@ -88,7 +89,13 @@ def read_target_options(
 ) -> tuple[ServerSettings | None, list[ConfigurationError]]:
     """Return (settings, mistakes) for a target and a model that are settled; nothing looks whether it is there."""
     mistakes = Mistakes()
-    entries = collect_entries(arguments, mistakes)
+    return read_entries(target, model, collect_entries(arguments, mistakes), folder, mistakes)
+
+
+def read_entries(
+    target: Target, model: str, entries: Sequence[Entry], folder: str, mistakes: Mistakes
+) -> tuple[ServerSettings | None, list[ConfigurationError]]:
+    """The same for ``entries`` from anywhere, with the mistakes that were found in them before."""
     section = take_section(Scope.MOUNT, _of_scope(entries, Scope.MOUNT), folder, mistakes)
     mount = MountSettings(**{**section.values, "target": target, "model": model})
     return _build(entries, mount, folder, mistakes)

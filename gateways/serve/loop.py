@@ -93,6 +93,8 @@ class ConnectionLoop:
         self._epoll = select.epoll()
         self._keep_alive = times.keep_alive or float("inf")
         self._next_sweep = 0.0
+        self._pulse: Callable[[], None] | None = None
+        self._longest_wait: float | None = None
 
     # The loop.
 
@@ -100,6 +102,11 @@ class ConnectionLoop:
         """Call ``function`` whenever ``fd`` is readable or hung up."""
         self.wakeups[fd] = function
         self._epoll.register(fd, select.EPOLLIN)
+
+    def pulse(self, seconds: float, function: Callable[[], None]) -> None:
+        """Call ``function`` after each wait, and let none last longer than ``seconds``; once, before ``run``."""
+        self._pulse = function
+        self._longest_wait = seconds
 
     def run(self) -> None:
         """Serve until stopped and every connection is done with."""
@@ -109,8 +116,13 @@ class ConnectionLoop:
         self.slot.idle()
         poll = self._epoll.poll
         connections = self.connections
-        while self.connections or not self.stop_kind:
-            events = poll(1.0 if connections else None, _BATCH)
+        pulse = self._pulse
+        idle_wait = self._longest_wait
+        wait = 1.0 if idle_wait is None else min(1.0, idle_wait)
+        while connections or not self.stop_kind:
+            events = poll(wait if connections else idle_wait, _BATCH)
+            if pulse is not None:
+                pulse()
             # Listeners first: with the wake-up for it, this process took the new connection out of its siblings'
             # sight, so it must not make it wait behind its own kept connections.
             if len(events) > 1:
