@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 FUZZ_RUNS ?= 50000
 WIRE ?= all
 
-.PHONY: help compare compare-quick serve test lint floor fuzz clean
+.PHONY: help compare compare-quick serve test lint floor wires fuzz clean
 
 help:
 	@echo "make compare   measure one app in six execution models, and write a report (needs nothing but Python)"
@@ -13,6 +13,7 @@ help:
 	@echo "make test      install what the tests need into $(VENV), and run them"
 	@echo "make lint      ruff and mypy"
 	@echo "make floor     measure wsgi and handler against the least a Python server can cost, and gunicorn"
+	@echo "make wires     measure each wire against flup, uWSGI and gunicorn, which are installed apart first"
 	@echo "make fuzz      throw $(FUZZ_RUNS) made inputs at each wire's parser (FUZZ_RUNS=N, WIRE=http ...)"
 
 $(RUN):
@@ -43,6 +44,11 @@ lint: $(VENV)/installed
 floor: $(VENV)/installed
 	$(RUN) -m bench floor
 
+# A peer that cannot be built here is named in the report, and the others are measured.
+wires: $(RUN)
+	-$(RUN) -m bench peers install
+	$(RUN) -m bench wires
+
 $(VENV)/fuzzer: pyproject.toml | $(RUN)
 	@echo "installing atheris into $(VENV): it finds inputs by the code that they reach"
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]' \
@@ -54,5 +60,5 @@ fuzz: $(VENV)/fuzzer
 	$(RUN) -m tests.fuzz $(WIRE) --runs $(FUZZ_RUNS)
 
 clean:
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .hypothesis bench/results tests/fuzz/findings
+	rm -rf $(VENV) .venv-peers build *.egg-info .mypy_cache .ruff_cache .hypothesis bench/results tests/fuzz/findings
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from bench import compare, floor
+from bench import compare, floor, peers, wires
 from bench.outcome import show_run
 from bench.progress import TextProgress
 from bench.results import read_run
@@ -41,8 +41,14 @@ def make_parser() -> argparse.ArgumentParser:
     least = commands.add_parser("floor", help="wsgi and handler against the least Python can cost (about 80 s)")
     floor.add_arguments(least)
     least.set_defaults(run=floor.run_floor)
+    others = commands.add_parser("wires", help="our wires against flup, uWSGI and gunicorn (about 3 minutes)")
+    wires.add_arguments(others)
+    others.set_defaults(run=wires.run_wires)
+    table = commands.add_parser("peers", help="which servers of others are installed, and install them")
+    peers.add_arguments(table)
+    table.set_defaults(run=peers.run_peers)
     again = commands.add_parser("report", help="draw a kept result again")
-    again.add_argument("file", type=Path, help="a file that compare or floor wrote")
+    again.add_argument("file", type=Path, help="a file that compare, floor or wires wrote")
     again.set_defaults(run=run_report)
     return parser
 

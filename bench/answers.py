@@ -1,6 +1,7 @@
 """One request and its answer, whole: the proof before any measurement that every contender sends the same page.
 
-Knows just enough HTTP to read an answer that ends with its connection; nothing of servers or loads.
+Knows just enough HTTP to read an answer that ends with its connection, and ``bench.speeches`` for the other protocols;
+nothing of servers or rounds.
 """
 
 from __future__ import annotations
@@ -8,10 +9,14 @@ from __future__ import annotations
 import runpy
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
 from typing import Any
+
+from bench.load import Job
+from bench.speeches import SPEECHES, Speech, WrongAnswer
 
 MAX_ANSWER = 1 << 20
 PAGE_LENGTH = 1164
@@ -49,16 +54,46 @@ def parse_answer(data: bytes) -> Answer:
 
 def fetch(port: int, path: str, seconds: float, host: str = "127.0.0.1") -> Answer:
     """Ask once without keep-alive and return the answer; raise ``OSError``, ``TimeoutError`` or ``ValueError``."""
+    request = f"GET {path} HTTP/1.0\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode("ascii")
+    return parse_answer(exchange((host, port), request, seconds))
+
+
+def exchange(
+    address: tuple[str, int], request: bytes, seconds: float, is_whole: Callable[[bytes], bool] = lambda _: False
+) -> bytes:
+    """Send a request on a new connection and return all that comes until its end, or until ``is_whole``.
+
+    Raise ``OSError``, ``TimeoutError`` or ``ValueError``.
+    """
     deadline = time.monotonic() + seconds
-    with socket.create_connection((host, port), seconds) as connection:
-        connection.sendall(f"GET {path} HTTP/1.0\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode("ascii"))
+    with socket.create_connection(address, seconds) as connection:
+        connection.sendall(request)
         data = b""
-        while more := connection.recv(65536):
+        while not is_whole(data) and (more := connection.recv(65536)):
             data += more
             if len(data) > MAX_ANSWER:
                 raise ValueError(f"an answer longer than {MAX_ANSWER} bytes")
             connection.settimeout(max(0.001, deadline - time.monotonic()))
-    return parse_answer(data)
+    return data
+
+
+def ask(wire: str, port: int, path: str, seconds: float) -> Answer:
+    """Ask once on a new connection in the protocol ``wire``; raise as ``fetch`` does."""
+    if wire == "http":
+        return fetch(port, path, seconds)
+    speech = SPEECHES[wire]
+    job = Job(port, path, 0, "", seconds)
+    data = exchange((job.host, port), speech.format_request(job), seconds, lambda data: is_whole(speech, data))
+    try:
+        status, head, body = speech.open(data)
+    except WrongAnswer as error:
+        raise ValueError(str(error)) from None
+    return Answer(status, speech.find_type(head), body)
+
+
+def is_whole(speech: Speech, data: bytes) -> bool:
+    """True when an answer that tells its own end is complete; one that does not is complete with its connection."""
+    return speech.delimited and 0 <= speech.find_end(data, 0) <= len(data)
 
 
 def call_application(file: str) -> Answer:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.answers import Answer, call_application, compare_answers, fetch
+from bench.answers import Answer, ask, call_application, compare_answers
 from bench.drivers import Driver, open_driver
 from bench.harness import Conditions, Target, make_job, run_rounds, warm_up
 from bench.machine import choose_cores, describe_machine
@@ -97,12 +97,12 @@ def choose_modes(modes: Sequence[Mode], only: Sequence[str]) -> list[Mode]:
     return [mode for mode in modes if not only or mode.name in only]
 
 
-def prove_answers(targets: Sequence[Target], right: Answer) -> dict[str, str]:
+def prove_answers(targets: Sequence[Target], right: Answer, wire: str = "http") -> dict[str, str]:
     """Return name -> in what a target's answer is wrong, for those whose answer is."""
     failures = {}
     for target in targets:
         try:
-            problem = compare_answers(fetch(target.port, target.path, ANSWER_SECONDS), right)
+            problem = compare_answers(ask(wire, target.port, target.path, ANSWER_SECONDS), right)
         except (OSError, ValueError) as error:
             problem = f"no answer: {error}"
         if problem:

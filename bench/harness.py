@@ -96,6 +96,7 @@ def make_job(target: Target, scenario: Scenario, page: Answer, seconds: float, c
         concurrency=scenario.concurrency,
         keep_alive=scenario.keep_alive,
         core=-1 if core is None else core,
+        speech=scenario.wire,
     )
 
 

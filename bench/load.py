@@ -20,10 +20,10 @@ from _socket import AF_INET, IPPROTO_TCP, SOCK_STREAM, TCP_NODELAY, socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from hashlib import sha256
 from time import perf_counter_ns
 from types import FrameType
 
+from bench.speeches import SPEECHES, Speech, WrongAnswer, check_answer
 from bench.stats import count_values
 
 SAMPLE = 64
@@ -38,7 +38,7 @@ class Job:
 
     ``seconds`` bounds the time in which requests are begun, ``count`` their number (0: no bound). ``length`` and
     ``digest`` (SHA-256, hexadecimal) are the right body's. ``timeout`` is how many seconds the last answers may take
-    beyond ``seconds``. ``core`` pins the generator, -1 does not.
+    beyond ``seconds``. ``core`` pins the generator, -1 does not. ``speech`` is the protocol (``bench.speeches``).
     """
 
     port: int
@@ -52,6 +52,7 @@ class Job:
     keep_alive: bool = False
     timeout: float = GRACE
     core: int = -1
+    speech: str = "http"
 
 
 @dataclass(slots=True)
@@ -65,45 +66,8 @@ class Result:
     latencies: list[list[int]] = field(default_factory=list)
 
 
-class WrongAnswer(Exception):
-    """An answer was not the one expected; the message says how."""
-
-
 class Overdue(Exception):
     """The time for the whole job is over and answers are still missing."""
-
-
-def format_request(job: Job) -> bytes:
-    """Return the request's bytes: HTTP/1.1 on kept connections, HTTP/1.0 on others, as ``wrk`` and ``ab`` ask."""
-    version, extra = ("1.1", "") if job.keep_alive else ("1.0", "Connection: close\r\n")
-    return (
-        f"GET {job.path} HTTP/{version}\r\nHost: {job.host}:{job.port}\r\n"
-        f"User-Agent: gateways-bench\r\nAccept: */*\r\n{extra}\r\n"
-    ).encode("ascii")
-
-
-def find_end(data: bytes, length: int) -> int:
-    """Return how long the answer in ``data`` will be when it is complete, -1 while its head is not."""
-    head = data.find(b"\r\n\r\n")
-    return head + 4 + length if head >= 0 else -1
-
-
-def check_answer(data: bytes, job: Job, thoroughly: bool) -> None:
-    """Raise ``WrongAnswer`` unless ``data`` is a whole 200 answer of the right length and, if asked, bytes."""
-    if data[:9] not in (b"HTTP/1.1 ", b"HTTP/1.0 "):
-        raise WrongAnswer(
-            f"not an HTTP answer: {data[:40]!r}" if data else "the connection was closed without an answer"
-        )
-    if data[9:12] != b"200":
-        raise WrongAnswer(f"status {data[9:12].decode('latin-1')}, not 200")
-    head = data.find(b"\r\n\r\n")
-    if head < 0:
-        raise WrongAnswer("the connection was closed inside the head")
-    got = len(data) - head - 4
-    if got != job.length:
-        raise WrongAnswer(f"a body of {got} bytes, not {job.length}")
-    if thoroughly and sha256(data[head + 4 :]).hexdigest() != job.digest:
-        raise WrongAnswer("the body has the right length and wrong bytes")
 
 
 def receive_to_end(connection: socket) -> bytes:
@@ -116,8 +80,9 @@ def receive_to_end(connection: socket) -> bytes:
     return data
 
 
-def receive_answer(connection: socket, length: int) -> bytes:
-    """Return one answer of a kept connection; shorter when the peer closed early, longer when it sent too much."""
+def receive_answer(connection: socket, speech: Speech, length: int) -> bytes:
+    """Return one answer that tells its end; shorter when the peer closed early, longer when it sent too much."""
+    find_end = speech.find_end
     data = connection.recv(READ_SIZE)
     end = find_end(data, length)
     while end < 0 or len(data) < end:
@@ -130,14 +95,10 @@ def receive_answer(connection: socket, length: int) -> bytes:
     return data
 
 
-def closes(data: bytes, job: Job) -> bool:
-    """True when a right answer says that its connection ends."""
-    return b"lose\r\n" in data[: len(data) - job.length]
-
-
 def run_one_by_one(job: Job, latencies: list[int]) -> int:
     """Ask with one connection at a time, blocking; append latencies in ns, return how many connections it took."""
-    request, address = format_request(job), (job.host, job.port)
+    speech, address = SPEECHES[job.speech], (job.host, job.port)
+    request, delimited = speech.format_request(job), job.keep_alive or speech.delimited
     limit = job.count or sys.maxsize
     keep, length = job.keep_alive, job.length
     connection: socket | None = None
@@ -154,15 +115,15 @@ def run_one_by_one(job: Job, latencies: list[int]) -> int:
                 if keep:
                     connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
             connection.send(request)
-            data = receive_answer(connection, length) if keep else receive_to_end(connection)
+            data = receive_answer(connection, speech, length) if delimited else receive_to_end(connection)
             if not keep:
                 connection.close()
                 connection = None
             now = perf_counter_ns()
-            check_answer(data, job, asked % SAMPLE == 0)
+            check_answer(speech, data, job, asked % SAMPLE == 0)
             latencies.append(now - begin)
             asked += 1
-            if connection is not None and closes(data, job):
+            if connection is not None and speech.closes(data, length):
                 connection.close()
                 connection = None
     finally:
@@ -177,7 +138,9 @@ class Crowd:
     def __init__(self, job: Job, latencies: list[int]) -> None:
         self.job = job
         self.latencies = latencies
-        self.request = format_request(job)
+        self.speech = SPEECHES[job.speech]
+        self.request = self.speech.format_request(job)
+        self.delimited = job.keep_alive or self.speech.delimited
         self.address = (job.host, job.port)
         self.epoll = select.epoll()
         self.open: dict[int, socket] = {}
@@ -215,12 +178,12 @@ class Crowd:
         data = self.data[fd] + more if self.data[fd] else more
         self.data[fd] = data
         if more and len(data) <= MAX_ANSWER:
-            if not self.job.keep_alive:
+            if not self.delimited:
                 return False
-            end = find_end(data, self.job.length)
+            end = self.speech.find_end(data, self.job.length)
             if end < 0 or len(data) < end:
                 return False
-        check_answer(data, self.job, self.answered % SAMPLE == 0)
+        check_answer(self.speech, data, self.job, self.answered % SAMPLE == 0)
         self.answered += 1
         return True
 
@@ -246,7 +209,7 @@ def run_crowd(job: Job, latencies: list[int]) -> int:
                 now = perf_counter_ns()
                 latencies.append(now - crowd.begun[fd])
                 again = now < end and crowd.asked < limit
-                if again and job.keep_alive and not closes(crowd.data[fd], job):
+                if again and job.keep_alive and not crowd.speech.closes(crowd.data[fd], job.length):
                     crowd.begin(fd, now)
                     continue
                 crowd.drop(fd)

@@ -9,6 +9,7 @@ from pathlib import Path
 from bench.historic import ratios_2008, read_rates_2008
 from bench.progress import TextProgress
 from bench.report import floor as floor_report
+from bench.report import wires as wires_report
 from bench.report import words
 from bench.report.compare import BASE, choose_base, format_compare
 from bench.report.table import compare_columns, format_table
@@ -31,6 +32,8 @@ def format_report(run: Run) -> str:
         return format_compare(run)
     if run.kind == "floor":
         return floor_report.format_floor(run)
+    if run.kind == "wires":
+        return wires_report.format_wires(run)
     raise ValueError(f"no report for results of kind {run.kind!r}")
 
 
@@ -38,6 +41,8 @@ def format_text(run: Run) -> str:
     """Return a run's table and findings as text."""
     if run.kind == "floor":
         return floor_report.format_text(run)
+    if run.kind == "wires":
+        return wires_report.format_text(run)
     scenario = run.scenarios[0]
     rows = summarise(run, scenario, BASE)
     base = choose_base(rows)
@@ -61,6 +66,7 @@ NEXT = {
         "python -m bench floor holds wsgi and handler against the least Python can cost"
     ),
     "floor": "next: python -m bench compare shows every execution model beside the figures of 2008",
+    "wires": "next: python -m bench peers tells which of the others are installed, and installs them",
 }
 
 

@@ -52,11 +52,12 @@ class Contender:
 
 @dataclass(slots=True)
 class Scenario:
-    """How the load was applied."""
+    """How the load was applied. ``wire``: the protocol that was spoken."""
 
     name: str
     concurrency: int = 1
     keep_alive: bool = False
+    wire: str = "http"
 
     def describe(self) -> str:
         """Return the scenario in words."""

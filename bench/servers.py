@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from bench.answers import Answer, fetch
+from bench.answers import Answer, ask
 
 READY_SECONDS = 20.0
 STOP_SECONDS = 10.0
@@ -37,7 +37,8 @@ class ServerFailed(Exception):
 class Recipe:
     """How to start one server: ``command(port)`` is its command line, run from the repository's root.
 
-    ``missing`` tells why it cannot run here, ``""`` when it can. ``ready_path`` is asked for until it answers.
+    ``missing`` tells why it cannot run here, ``""`` when it can. ``ready_path`` is asked for until it answers, in the
+    protocol ``wire``. ``stop_signal`` ends it in order.
     """
 
     name: str
@@ -45,17 +46,19 @@ class Recipe:
     command: Callable[[int], list[str]]
     missing: Callable[[], str] = field(default=lambda: "")
     ready_path: str = "/"
+    wire: str = "http"
+    stop_signal: int = signal.SIGTERM
 
 
-def serve_command(port: int, *words: str) -> list[str]:
+def serve_command(port: int, *words: str, wire: str = "http") -> list[str]:
     """Return the command line of our own server on a port."""
-    return [sys.executable, "-m", "gateways", "serve", *words, "--bind", f"127.0.0.1:{port}"]
+    return [sys.executable, "-m", "gateways", "serve", *words, "--bind", f"{wire}://127.0.0.1:{port}"]
 
 
-def one_worker(model: str, target: str) -> Callable[[int], list[str]]:
+def one_worker(model: str, target: str, wire: str = "http") -> Callable[[int], list[str]]:
     """Return the command of our own server with exactly one worker."""
     workers = ("--start-servers", "1", "--min-spare-servers", "1", "--max-spare-servers", "1", "--max-servers", "1")
-    return lambda port: serve_command(port, target, "--model", model, *workers)
+    return lambda port: serve_command(port, target, "--model", model, *workers, wire=wire)
 
 
 def floor_command(port: int) -> list[str]:
@@ -127,7 +130,7 @@ class Server:
         try:
             while time.monotonic() < deadline:
                 try:
-                    return fetch(self.port, self.recipe.ready_path, ANSWER_SECONDS)
+                    return ask(self.recipe.wire, self.port, self.recipe.ready_path, ANSWER_SECONDS)
                 except OSError:
                     # A refused connection costs nothing; the wait ends early when the process does.
                     if watch.poll(ATTEMPT_SECONDS * 1000):
@@ -139,7 +142,7 @@ class Server:
 
     def stop(self) -> None:
         """End the server in order; if it does not end in time, kill it and its process group."""
-        self.process.send_signal(signal.SIGTERM)
+        self.process.send_signal(self.recipe.stop_signal)
         try:
             self.process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:

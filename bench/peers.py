@@ -1,0 +1,143 @@
+"""The peers table: servers of others, how each is installed in an environment of its own, started and stopped.
+
+Knows ``bench/peers.toml``, virtual environments and pip; nothing of loads or rounds. A peer that is not installed is
+missing, with how to install it, and never an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.servers import Recipe
+from bench.speeches import SPEECHES
+
+TABLE = Path(__file__).with_name("peers.toml")
+FOLDER = Path(".venv-peers")
+STAMP = "installed"
+KEYS = frozenset({"label", "install", "needs", "ready", "stop", "keeps", "start"})
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One row. ``start``: wire -> command line; ``keeps``: wires whose connections carry more than one request."""
+
+    name: str
+    label: str
+    install: tuple[str, ...]
+    needs: str
+    ready: str
+    stop: signal.Signals
+    keeps: frozenset[str]
+    start: dict[str, str]
+
+    @property
+    def folder(self) -> Path:
+        """The peer's environment."""
+        return FOLDER / self.name
+
+    def format_command(self, wire: str, port: int) -> list[str]:
+        """Return the command line that serves a wire on a port."""
+        line = self.start[wire].format(bin=shlex.quote(str(self.folder / "bin")), port=port)
+        return shlex.split(line)
+
+    def make_recipe(self, wire: str) -> Recipe:
+        """Return how to start the peer for one wire."""
+
+        def command(port: int) -> list[str]:
+            return self.format_command(wire, port)
+
+        return Recipe(
+            f"{self.name}-{wire}", f"{self.label}", command, lambda: find_missing(self), self.ready, wire, self.stop
+        )
+
+
+def parse_peers(text: str) -> list[Peer]:
+    """Return the rows of a peers table; raise ``ValueError`` with one sentence for what is wrong in it."""
+    return [parse_peer(name, row) for name, row in tomllib.loads(text).items()]
+
+
+def parse_peer(name: str, row: dict[str, Any]) -> Peer:
+    """Return one row; raise ``ValueError``."""
+    if not isinstance(row, dict) or row.keys() != KEYS:
+        raise ValueError(f"{name}: a peer has exactly the entries {', '.join(sorted(KEYS))}")
+    if unknown := sorted((row["start"].keys() | set(row["keeps"])) - SPEECHES.keys()):
+        raise ValueError(f"{name}: {unknown[0]!r} is none of {', '.join(SPEECHES)}")
+    if f"SIG{row['stop']}" not in signal.Signals.__members__:
+        raise ValueError(f"{name}: stop is no signal: {row['stop']!r}")
+    if missing := [wire for wire, line in row["start"].items() if "{port}" not in line]:
+        raise ValueError(f"{name}: the command for {missing[0]} does not say {{port}}")
+    return Peer(
+        name, row["label"], tuple(row["install"]), row["needs"], row["ready"], signal.Signals[f"SIG{row['stop']}"],
+        frozenset(row["keeps"]), dict(row["start"]),
+    )  # fmt: skip
+
+
+def read_peers(path: Path = TABLE) -> list[Peer]:
+    """Return the rows of the peers table; raise ``OSError`` or ``ValueError``."""
+    return parse_peers(path.read_text(encoding="utf-8"))
+
+
+def find_missing(peer: Peer) -> str:
+    """Return how to install a peer that is not installed as the table says, ``""`` for one that is."""
+    try:
+        installed = (peer.folder / STAMP).read_text(encoding="utf-8")
+    except OSError:
+        installed = ""
+    return "" if installed == format_stamp(peer) else f"not installed: python -m bench peers install {peer.name}"
+
+
+def format_stamp(peer: Peer) -> str:
+    """Return what is written into an environment when it is complete."""
+    return "\n".join(peer.install) + "\n"
+
+
+def install_peer(peer: Peer, say: Callable[[str], None]) -> str:
+    """Make a peer's environment anew; return what failed, ``""`` when nothing did."""
+    shutil.rmtree(peer.folder, ignore_errors=True)
+    pip = [str(peer.folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    for command in ([sys.executable, "-m", "venv", str(peer.folder)], [*pip, *peer.install]):
+        say(f"{peer.name}: {shlex.join(command)}")
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode:
+            last = (done.stdout.strip().splitlines() or ["it printed nothing"])[-1]
+            return f"{last}{f'; it needs {peer.needs}' if peer.needs else ''}"
+    (peer.folder / STAMP).write_text(format_stamp(peer), encoding="utf-8")
+    return ""
+
+
+def choose_peers(peers: Sequence[Peer], names: Sequence[str]) -> list[Peer]:
+    """Return the peers named, all when none is; raise ``ValueError`` for an unknown name."""
+    if unknown := [name for name in names if name not in {peer.name for peer in peers}]:
+        raise ValueError(f"{unknown[0]!r} is none of {', '.join(peer.name for peer in peers)}")
+    return [peer for peer in peers if not names or peer.name in names]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that peers takes."""
+    parser.add_argument("action", nargs="?", choices=("list", "install"), default="list", help="default: list")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which ones, anew; what is missing if none is named")
+
+
+def run_peers(arguments: argparse.Namespace) -> int:
+    """List or install; return 1 when one could not be installed. Raise ``ValueError`` for an unknown name."""
+    status = 0
+    for peer in choose_peers(read_peers(), arguments.names):
+        missing = find_missing(peer)
+        if arguments.action == "install" and (missing or arguments.names):
+            if failure := install_peer(peer, print):
+                print(f"{peer.name}: FAILED: {failure}", file=sys.stderr)
+                status = 1
+            continue
+        state = missing or f"installed in {peer.folder}"
+        print(f"{peer.name:<10} {peer.label:<30} {', '.join(peer.start):<22} {state}")
+    return status

@@ -1,0 +1,306 @@
+"""The load generator's protocols, the peers table and the report of the wires. Nothing is timed here."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import struct
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from bench import wires
+from bench.answers import Answer, ask, is_whole
+from bench.load import Job
+from bench.outcome import format_report, format_text
+from bench.peers import FOLDER, choose_peers, find_missing, format_stamp, parse_peers, read_peers
+from bench.report.wires import find_verdicts
+from bench.results import Contender, Run, Sample, Scenario
+from bench.servers import Recipe, ServerFailed, one_worker, start_server
+from bench.speeches import SPEECHES, Speech, WrongAnswer, check_answer
+from gateways.core.interfaces import Wire
+from gateways.core.limits import WireLimits
+from gateways.core.request import Endpoint
+from gateways.wire.ajp import AJPWire
+from gateways.wire.fastcgi import FastCGIWire
+from gateways.wire.http import HTTPWire
+from gateways.wire.scgi import SCGIWire
+from gateways.wire.uwsgi import UwsgiWire
+
+ROOT = Path(__file__).resolve().parent.parent
+MAKERS = {"http": HTTPWire, "fastcgi": FastCGIWire, "scgi": SCGIWire, "ajp": AJPWire, "uwsgi": UwsgiWire}
+BODY = b"0123456789" * 116
+FIELDS = [("Content-Type", "text/html; charset=utf-8")]
+
+
+def make_job(speech: str, keep_alive: bool = False) -> Job:
+    return Job(8000, "/a?b=c", len(BODY), sha256(BODY).hexdigest(), 1.0, keep_alive=keep_alive, speech=speech)
+
+
+def start(speech: str, keep_alive: bool = False) -> Wire:
+    """A wire that has taken the generator's request."""
+    wire: Wire = MAKERS[speech](Endpoint("server.example", "8000"), ("127.0.0.1", 5000), WireLimits())  # type: ignore[operator]
+    wire.receive(SPEECHES[speech].format_request(make_job(speech, keep_alive)))
+    request = wire.take_request()
+    assert request is not None
+    assert request.content_length == 0 or wire.body_ready()
+    assert (request.method, request.path, request.query) == ("GET", "/a", "b=c")
+    assert request.fields.get("Host") == "127.0.0.1:8000"
+    assert request.metavariables["REMOTE_ADDR"] == "127.0.0.1"
+    assert not wire.has_partial_request
+    assert not wire.buffered
+    return wire
+
+
+speeches = pytest.mark.parametrize("speech", SPEECHES.values(), ids=SPEECHES)
+
+
+@speeches
+def test_a_request_is_one_of_our_wires_and_its_answer_is_read(speech: Speech) -> None:
+    job = make_job(speech.name)
+    data = start(speech.name).format_response("200 OK", FIELDS, BODY, False)
+    check_answer(speech, data, job, True)
+    status, head, body = speech.open(data)
+    assert (status, speech.find_type(head), body) == (200, "text/html; charset=utf-8", BODY)
+    assert speech.find_end(data, len(BODY)) == len(data)
+
+
+@speeches
+def test_an_answer_in_pieces_is_read_too(speech: Speech) -> None:
+    wire = start(speech.name)
+    data = wire.format_head("200 OK", [*FIELDS, ("Content-Length", str(len(BODY)))], False)
+    data += wire.format_body(BODY[:500]) + wire.format_body(BODY[500:]) + wire.format_end()
+    check_answer(speech, data, make_job(speech.name), True)
+    assert speech.find_end(data, len(BODY)) == len(data)
+
+
+@speeches
+def test_no_beginning_of_an_answer_is_taken_for_a_whole_one(speech: Speech) -> None:
+    data = start(speech.name).format_response("200 OK", FIELDS, BODY, False)
+    for size in range(len(data)):
+        end = speech.find_end(data[:size], len(BODY))
+        assert end < 0 or end > size
+        assert not is_whole(speech, data[:size])
+        with pytest.raises(WrongAnswer):
+            check_answer(speech, data[:size], make_job(speech.name), False)
+
+
+@speeches
+def test_what_follows_an_answer_is_not_part_of_it(speech: Speech) -> None:
+    data = start(speech.name).format_response("200 OK", FIELDS, BODY, False)
+    assert speech.find_end(data + data, len(BODY)) == len(data)
+    with pytest.raises(WrongAnswer):
+        check_answer(speech, data + data, make_job(speech.name), False)
+
+
+@pytest.mark.parametrize(
+    ("speech", "asked", "closed"),
+    [("http", False, True), ("http", True, False), ("fastcgi", True, False), ("scgi", True, True),
+     ("ajp", True, False), ("uwsgi", True, True)],
+)  # fmt: skip
+def test_whether_a_connection_ends(speech: str, asked: bool, closed: bool) -> None:
+    """With FastCGI the request says so, and nothing in the answer."""
+    wire = start(speech, asked)
+    data = wire.format_response("200 OK", FIELDS, BODY, False)
+    assert SPEECHES[speech].closes(data, len(BODY)) == closed
+    assert wire.finish() == (asked and not closed)
+
+
+@speeches
+def test_another_status_and_other_bytes_are_wrong(speech: Speech) -> None:
+    job = make_job(speech.name)
+    for status, body, reason in (
+        ("503 Service Unavailable", BODY, "status 503, not 200"),
+        ("200 OK", BODY[1:], "a body of 1159 bytes, not 1160"),
+        ("200 OK", BODY[1:] + b"x", "wrong bytes"),
+    ):
+        data = start(speech.name).format_response(status, FIELDS, body, False)
+        with pytest.raises(WrongAnswer, match=reason):
+            check_answer(speech, data, job, True)
+    with pytest.raises(WrongAnswer, match="closed without an answer"):
+        check_answer(speech, b"", job, True)
+
+
+def record(kind: int, content: bytes = b"", version: int = 1) -> bytes:
+    return struct.pack(">BBHHBx", version, kind, 1, len(content), 0) + content
+
+
+DOCUMENT = record(6, b"Status: 200 OK\r\n\r\nx") + record(6)
+END = record(3, bytes(8))
+
+WRONG = [
+    ("fastcgi", "a request that failed", DOCUMENT + record(3, b"\0\0\0\1\0\0\0\0"), "says that the request failed"),
+    ("fastcgi", "overloaded", DOCUMENT + record(3, b"\0\0\0\0\2\0\0\0"), "says that the request failed"),
+    ("fastcgi", "error text", record(7, b"oops") + DOCUMENT + END, "oops"),
+    ("fastcgi", "no end", DOCUMENT, "do not end with END_REQUEST"),
+    ("fastcgi", "HTTP", record(6, b"HTTP/1.1 200 OK\r\n\r\nx") + END, "not a CGI document"),
+    ("fastcgi", "another version", DOCUMENT + record(6, b"", 2) + END, "version 2"),
+    ("scgi", "HTTP", b"HTTP/1.1 200 OK\r\n\r\nx", "not a CGI document"),
+    ("scgi", "a status in words", b"Status: fine\r\n\r\nx", "is no number"),
+    ("ajp", "no head", b"AB\0\2\5\1", "not a head, a body"),
+    ("ajp", "asks for a body", b"AB\0\3\6\x20\0AB\0\2\5\1", "a packet of type 6"),
+    ("ajp", "a packet to the container", b"\x12\x34\0\2\5\1", "begins with"),
+    ("uwsgi", "a document", b"Status: 200 OK\r\n\r\nx", "not an HTTP answer"),
+]
+
+
+@pytest.mark.parametrize(("speech", "data", "reason"), [(r[0], r[2], r[3]) for r in WRONG], ids=[r[1] for r in WRONG])
+def test_what_is_no_answer_says_why(speech: str, data: bytes, reason: str) -> None:
+    with pytest.raises(WrongAnswer, match=reason):
+        SPEECHES[speech].open(data)
+
+
+def test_a_document_without_a_status_is_right_and_padding_is_skipped() -> None:
+    padded = struct.pack(">BBHHBx", 1, 6, 1, 5, 3) + b"\r\n\r\nx" + bytes(3)
+    assert SPEECHES["fastcgi"].open(padded + END)[0] == 200
+    assert SPEECHES["fastcgi"].find_end(padded + END, 1) == len(padded + END)
+
+
+@pytest.mark.parametrize("wire", wires.WIRES)
+def test_a_real_server_is_asked_in_its_own_protocol(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    recipe = Recipe("ours", "ours", one_worker("wsgi", "apps/hello.py:application", wire), wire=wire)
+    server = start_server(recipe, None)
+    try:
+        answer = ask(wire, server.port, "/", 10)
+    finally:
+        server.stop()
+    assert (answer.status, answer.content_type, len(answer.body)) == (200, "text/html; charset=utf-8", 1164)
+
+
+# The peers table.
+
+ROW = """
+[peer]
+label = "A peer"
+install = ["peer==1"]
+needs = "gcc"
+ready = "/"
+stop = "INT"
+keeps = ["ajp"]
+[peer.start]
+ajp = "{bin}/peer --port {port} 'two words'"
+"""
+
+
+def test_a_row_becomes_a_recipe() -> None:
+    (peer,) = parse_peers(ROW)
+    recipe = peer.make_recipe("ajp")
+    assert (recipe.name, recipe.label, recipe.wire, recipe.stop_signal.name) == ("peer-ajp", "A peer", "ajp", "SIGINT")
+    assert recipe.command(77) == [f"{FOLDER}/peer/bin/peer", "--port", "77", "two words"]
+    assert peer.keeps == {"ajp"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('needs = "gcc"\n', "", "peer: a peer has exactly the entries"),
+        ("stop", "halt", "peer: a peer has exactly the entries"),
+        ('"INT"', '"NOW"', "stop is no signal: 'NOW'"),
+        ('["ajp"]', '["gopher"]', "'gopher' is none of http, fastcgi"),
+        ("ajp = ", "gopher = ", "'gopher' is none of http, fastcgi"),
+        ("{port}", "8009", "the command for ajp does not say {port}"),
+        ("[peer.start]\n", "start: ", "(?i)expected"),
+    ],
+)
+def test_a_wrong_table_is_refused(old: str, new: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        parse_peers(ROW.replace(old, new, 1))
+
+
+def test_a_peer_that_is_not_installed_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (peer,) = parse_peers(ROW)
+    assert find_missing(peer) == "not installed: python -m bench peers install peer"
+    with pytest.raises(ServerFailed, match="python -m bench peers install peer"):
+        start_server(peer.make_recipe("ajp"), None)
+    peer.folder.mkdir(parents=True)
+    (peer.folder / "installed").write_text("peer==0\n")
+    assert find_missing(peer)
+    (peer.folder / "installed").write_text(format_stamp(peer))
+    assert find_missing(peer) == ""
+
+
+def test_the_table_has_those_whom_the_verdicts_name() -> None:
+    peers = read_peers()
+    assert {peer.name: set(peer.start) for peer in peers} == {
+        "flup": {"fastcgi", "scgi", "ajp"},
+        "uwsgi": {"fastcgi", "scgi", "uwsgi"},
+        "gunicorn": {"uwsgi"},
+    }
+    assert choose_peers(peers, ["uwsgi"])[0].install == ("uWSGI==2.0.*",)
+    with pytest.raises(ValueError, match="'apache' is none of flup"):
+        choose_peers(peers, ["apache"])
+
+
+# The comparison and its report.
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--only", "gopher"], "'gopher' is none of fastcgi"),
+        (["--scenario", "c=99"], "'c=99' is in none of"),
+        (["--only", "scgi", "--scenario", "keep"], "'keep' is in none of"),
+        (["--rounds", "-1"], "--rounds must be"),
+    ],
+)
+def test_impossible_options_are_refused(words: list[str], reason: str) -> None:
+    parser = argparse.ArgumentParser()
+    wires.add_arguments(parser)
+    with pytest.raises(ValueError, match=reason):
+        wires.begin_run(parser.parse_args(words), Answer(200, "text/html", BODY))
+
+
+def test_everyone_who_speaks_a_wire_is_asked_for() -> None:
+    names = [recipe.name for recipe in wires.list_recipes({"ajp", "uwsgi"})]
+    assert names == ["gateways-ajp", "gateways-uwsgi", "flup-ajp", "uwsgi-uwsgi", "gunicorn-uwsgi"]
+
+
+def make_run() -> Run:
+    """Ours uses 20 µs, flup 100, uWSGI 15; gunicorn is missing."""
+    scenarios = [Scenario("scgi close c=1", 1, False, "scgi"), Scenario("uwsgi close c=1", 1, False, "uwsgi")]
+    run = Run("wires", {"cpu": "x"}, "builtin", 1, 3, 1.0, {"length": 1164, "digest": "d"}, [0, 1], scenarios)
+    run.contenders = [
+        Contender("gateways-scgi", "gateways", memory=[9 << 20]),
+        Contender("gateways-uwsgi", "gateways"),
+        Contender("flup-scgi", "flup 1.0.3"),
+        Contender("uwsgi-scgi", "uWSGI <C>"),
+        Contender("gunicorn-uwsgi", "gunicorn", failed="not installed: python -m bench peers install gunicorn"),
+    ]
+    costs = {"gateways-scgi": 20, "flup-scgi": 100, "uwsgi-scgi": 15, "gateways-uwsgi": 20}
+    for name, cost in costs.items():
+        for number in range(3):
+            scenario = scenarios[name.endswith("-uwsgi")].name
+            sample = Sample(name, scenario, number, 0, 1000, 1.0, 1000, cost / 1000, 0.1, 0.0, 0.0, [[100, 1000]])
+            run.samples.append(sample)
+    return run
+
+
+def test_the_verdicts() -> None:
+    told = [(scenario.wire, asked, verdict) for scenario, asked, _, verdict in find_verdicts(make_run())]
+    assert told == [
+        ("scgi", "gateways at most a third of flup", "met"),
+        ("scgi", "gateways against uwsgi", "told"),
+        ("uwsgi", "gateways at most a third of gunicorn", "not measured"),
+    ]
+
+
+def test_a_dear_wire_misses_its_target() -> None:
+    run = make_run()
+    for sample in run.samples:
+        if sample.contender == "flup-scgi":
+            sample.cpu = 0.03
+    assert next(verdict for _, _, _, verdict in find_verdicts(run)) == "missed"
+
+
+def test_the_report_names_who_is_missing_and_how_to_get_it() -> None:
+    run = make_run()
+    text, html = format_text(run), format_report(run)
+    assert re.search(r"^gunicorn +not installed: python -m bench peers install gunicorn$", text, re.MULTILINE)
+    assert "not installed: python -m bench peers install gunicorn" in html
+    assert "uWSGI &lt;C&gt;" in html
+    assert "5.00 (5.00 to 5.00)" in text
+    assert "gateways-scgi 9.0 MiB" in text
+    assert text.index("uWSGI <C>") < text.index("gateways ") < text.index("flup 1.0.3")
