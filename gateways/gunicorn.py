@@ -125,6 +125,10 @@ class Slot:
         """Give a sign of life before each request: the arbiter allows --timeout seconds for one, not for many."""
         self._worker.beat()
 
+    def begin(self, method: str, target: str) -> None:
+        """The same; for what, gunicorn does not ask."""
+        self.busy()
+
     def closing(self) -> None:
         """Say that this worker takes no new connection."""
         self._worker.say_leaving()

@@ -142,7 +142,14 @@ def run_worker(
         for sock, place in zip(worker.listeners, pool.listen, strict=True)
     ]
     loop = ConnectionLoop(
-        listeners, MountTable(mounts), pool.time_limits(), worker.slot, worker.log, worker.max_requests, worker.leaving
+        listeners,
+        MountTable(mounts),
+        pool.time_limits(),
+        worker.slot,
+        worker.log,
+        worker.max_requests,
+        worker.leaving,
+        worker.one_connection,
     )
 
     def obey() -> None:
@@ -207,15 +214,19 @@ def open_pool(pool: PoolSettings, listeners: OpenListeners) -> Pool:
     return make_pool(pool, opened, lambda: make_mounts(pool))
 
 
-def take_pool(settings: ServerSettings) -> PoolSettings:
-    """Return the one pool of the settings. Raise ``ConfigurationError`` when there are more."""
-    if len(settings.pools) != 1:
-        raise ConfigurationError(
-            f"a supervisor keeps one pool, and the configuration has {len(settings.pools)}: "
-            "start one `gateways serve` for each, with a file for each",
-            settings.file,
-        )
-    return settings.pools[0]
+def open_pools(settings: ServerSettings, listeners: OpenListeners) -> list[Pool]:
+    """Open what every pool listens on; all of them or none. Raise ``ConfigurationError`` as ``open_pool`` does."""
+    from gateways.process.listeners import close_listeners
+
+    before = listeners.are_open()
+    pools: list[Pool] = []
+    try:
+        for pool in settings.pools:
+            pools.append(open_pool(pool, listeners))
+    except ConfigurationError:
+        close_listeners(listener for listener in listeners.are_open() if listener not in before)
+        raise
+    return pools
 
 
 def serve(
@@ -236,15 +247,14 @@ def serve(
     from gateways.process.supervisor import Supervisor
 
     listeners = OpenListeners()
-    pool = take_pool(settings)
-    first: list[Pool] = [open_pool(pool, listeners)]
-    preload({place.wire for place in pool.listen})
+    first = [open_pools(settings, listeners)]
+    preload({place.wire for pool in settings.pools for place in pool.listen})
 
-    def load() -> Pool:
+    def load() -> list[Pool]:
         if not first:
-            return open_pool(take_pool(reload()), listeners)
+            return open_pools(reload(), listeners)
         # Not earlier: from here on a signal is an order, and no longer the end of a process that knows no better.
-        announce([format_address(listener) for listener in first[0].listeners])
+        announce([format_address(listener) for pool in first[0] for listener in pool.listeners])
         return first.pop()
 
     return Supervisor(load, log).run()
@@ -275,10 +285,10 @@ def serve_sockets(
         kept = make_pool(pool, sockets, make)
         news = [announce]
 
-        def load() -> Pool:
+        def load() -> list[Pool]:
             while news:
                 news.pop()()
-            return kept
+            return [kept]
 
         return Supervisor(load, log).run()
     from gateways.process.single import run_single

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.process_server import Server, Start
 
 PROGRAMS = {"spawn-fcgi": "spawn-fcgi", "lighttpd": "lighttpd", "apache": "apache2", "nginx": "nginx",
             "haproxy": "haproxy", "caddy": "caddy"}  # fmt: skip
@@ -36,3 +41,19 @@ def front_program(request: pytest.FixtureRequest) -> str:
     path = find_program(mark.args[0])
     assert path is not None
     return path
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """What starts a supervisor of ``process_driver.py``; whatever is left of it is ended after the test."""
+    servers: list[Server] = []
+
+    def begin(
+        addresses: tuple[str, ...] = ("127.0.0.1:0",), files: dict[str, str] | None = None, **limits: Any
+    ) -> Server:
+        servers.append(Server(tmp_path, addresses, limits, **(files or {})))
+        return servers[-1]
+
+    yield begin
+    for server in servers:
+        server.close()

@@ -11,21 +11,25 @@ import json
 import logging
 import os
 import random
+import re
 import resource
 import select
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 from gateways.core.errors import ConfigurationError
 from gateways.process.limits import PoolLimits
 from gateways.process.listeners import OpenListeners, parse_address
 from gateways.process.pool import Pool
+from gateways.process.privileges import look_up_identity
 from gateways.process.supervisor import Supervisor
 from gateways.process.worker import Worker
 
 DIRECTORY = Path()
 LISTENERS = OpenListeners()
+EATEN: list[bytearray] = []
 
 
 def told(name: str) -> str:
@@ -33,23 +37,30 @@ def told(name: str) -> str:
     return file.read_text() if file.exists() else ""
 
 
-def load() -> Pool:
+def load() -> list[Pool]:
     how = told("load")
     if how == "refuse":
         raise ConfigurationError("gateways.conf:3: no such directive: Foo")
     if how == "raise":
         raise ZeroDivisionError("a fault in load")
-    addresses = [parse_address(text) for text in json.loads(told("addresses"))]
-    listeners = LISTENERS.acquire(addresses)
-    for listener in listeners:
-        logging.info("listening on %s", listener.getsockname())
+    pools = []
+    # ``pools`` names the pools; each may have ``limits.json.NAME``, ``addresses.NAME`` and ``boot.NAME`` of its own.
+    for name in (told("pools") or "app").split():
+        addresses = json.loads(told(f"addresses.{name}") or told("addresses"))
+        listeners = LISTENERS.acquire([parse_address(text) for text in addresses])
+        for listener in listeners:
+            logging.info("listening on %s", listener.getsockname())
+        limits = PoolLimits(**json.loads(told(f"limits.json.{name}") or told("limits.json")))
+        user = told("user")
+        identity = look_up_identity(*user.split(":")) if user else None
+        pools.append(Pool(name, limits, listeners, partial(serve, name), identity))
     if told("processes"):
         become_limited()
-    return Pool("app", PoolLimits(**json.loads(told("limits.json"))), listeners, serve)
+    return pools
 
 
-def boot() -> None:
-    how = told("boot")
+def boot(name: str) -> None:
+    how = told(f"boot.{name}") or told("boot")
     if how == "raise":
         raise ImportError("no module named nothing")
     if how == "kill":
@@ -62,8 +73,8 @@ def boot() -> None:
             gate.read()
 
 
-def serve(worker: Worker) -> None:
-    boot()
+def serve(name: str, worker: Worker) -> None:
+    boot(name)
     worker.ready()
     logging.info("ready %d random %r", os.getpid(), random.random())
     listeners = {listener.fileno(): listener for listener in worker.listeners}
@@ -78,6 +89,8 @@ def serve(worker: Worker) -> None:
                 worker.clear_wake()
             else:
                 answer(worker, listeners[fd])
+        if worker.one_connection and worker.slot.requests:
+            break
     worker.slot.closing()
     logging.info("leaving %d %s", os.getpid(), worker.stop_requested or "spent")
 
@@ -90,6 +103,7 @@ def answer(worker: Worker, listener) -> None:
     worker.slot.busy()
     with connection:
         word = connection.recv(10)
+        worker.slot.begin("GET", f"/{word.decode()}")
         if word == b"die":
             os.kill(os.getpid(), signal.SIGKILL)
         if word == b"exit":
@@ -98,8 +112,20 @@ def answer(worker: Worker, listener) -> None:
         if word == b"hold":
             connection.recv(10)
             connection.sendall(b"+")
+        if word == b"eat":
+            EATEN.append(bytearray(b"x" * (64 << 20)))
+        if word == b"stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if word == b"gil":
+            hold_interpreter()
     worker.slot.count_request()
-    worker.slot.idle()
+    if not worker.one_connection:
+        worker.slot.idle()
+
+
+def hold_interpreter() -> None:
+    """Be inside C code that never lets go of the interpreter: a pattern that tries 2 ** 60 ways."""
+    re.match("(a+)+$", "a" * 60 + "b")
 
 
 def start_foreign() -> None:

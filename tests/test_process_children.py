@@ -74,10 +74,12 @@ def test_a_death_is_one_line_that_says_who_how_and_doing_what() -> None:
     slot = board.slot(0)
     slot.idle()
     slot.count_request()
-    slot.busy()
-    child.observe()
+    slot.set_up(True, 0, lambda: None)
+    slot.begin("GET", "/slow?x=1")
+    child.observe(11.0)
     assert format_death(child, Death(4711, KILLED, 30 * 1024), board.read_line(0), 22.34) == (
-        "worker 4711 (generation 3, slot 0) was killed by SIGKILL while busy after 1 request and 12.3 s, peak 30 MiB"
+        "worker 4711 (pool app, generation 3, slot 0) was killed by SIGKILL while busy with GET /slow?x=1"
+        " after 1 request and 12.3 s, peak 30 MiB"
     )
 
 
@@ -93,11 +95,11 @@ def test_p14_a_state_that_cannot_follow_is_not_believed() -> None:
     board = Scoreboard(1)
     child = make_child(board)
     board.slot(0).idle()
-    assert child.observe() is State.IDLE
+    assert child.observe(11.0) is State.IDLE
     board.open_line(0, 3, 10.0)  # back to starting: no worker does that
-    assert child.observe() is State.IDLE
+    assert child.observe(11.0) is State.IDLE
     board.close_line(0)  # nor does a dead one live
-    assert child.observe() is State.IDLE
+    assert child.observe(11.0) is State.IDLE
 
 
 def test_a_generation_is_hopeless_after_five_failed_starts_unless_it_has_served() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateways.process.limits import PoolLimits
-from gateways.process.spares import Plan, Renewal, plan_renewal, plan_replacements, plan_spares
+from gateways.process.spares import Census, Plan, Renewal, plan_cycle, plan_renewal, plan_replacements
 
 APACHE = PoolLimits(start_servers=5, min_spare_servers=5, max_spare_servers=10, max_servers=256)
 SMALL = PoolLimits(start_servers=1, min_spare_servers=1, max_spare_servers=2, max_servers=4)
@@ -41,7 +41,38 @@ CYCLES = [
     ("limits", "idle", "busy", "rate", "plan"), [row[1:] for row in CYCLES], ids=[row[0] for row in CYCLES]
 )
 def test_one_cycle(limits: PoolLimits, idle: int, busy: int, rate: int, plan: Plan) -> None:
-    assert plan_spares(idle, busy, limits, rate) == plan
+    assert plan_cycle(Census(idle, busy), limits, rate) == plan
+
+
+STATIC = PoolLimits(manager="static", max_servers=4)
+ONDEMAND = PoolLimits(manager="ondemand", max_servers=4)
+FORK = PoolLimits(manager="fork", max_servers=4)
+
+MANAGED = [
+    # id, limits, idle (with the starting), busy, resting, waiting -> plan
+    ("static: none yet", STATIC, 0, 0, 0, False, Plan(spawn=4)),
+    ("static: one missing, however many are busy", STATIC, 0, 3, 0, False, Plan(spawn=1)),
+    ("static: as many as there shall be", STATIC, 1, 3, 0, False, Plan()),
+    ("static: one too many, after TTOU", STATIC, 2, 3, 0, False, Plan(retire=1)),
+    ("static: rest is no reason to go", STATIC, 4, 0, 4, False, Plan()),
+    ("ondemand: nothing comes", ONDEMAND, 0, 0, 0, False, Plan()),
+    ("ondemand: a connection waits", ONDEMAND, 0, 0, 0, True, Plan(spawn=1)),
+    ("ondemand: a connection waits, others are busy", ONDEMAND, 0, 3, 0, True, Plan(spawn=1)),
+    ("ondemand: a connection waits, the pool is full", ONDEMAND, 0, 4, 0, True, Plan(at_ceiling=True)),
+    ("ondemand: two have rested", ONDEMAND, 3, 0, 2, False, Plan(retire=2)),
+    ("ondemand: too many after TTOU, only the idle go", ONDEMAND, 1, 5, 0, False, Plan(retire=1)),
+    ("fork: a connection waits", FORK, 0, 1, 0, True, Plan(spawn=1)),
+    ("fork: one has waited in vain", FORK, 1, 1, 1, False, Plan(retire=1)),
+]
+
+
+@pytest.mark.parametrize(
+    ("limits", "idle", "busy", "resting", "waiting", "plan"), [r[1:] for r in MANAGED], ids=[r[0] for r in MANAGED]
+)
+def test_one_cycle_of_each_manager(
+    limits: PoolLimits, idle: int, busy: int, resting: int, waiting: bool, plan: Plan
+) -> None:
+    assert plan_cycle(Census(idle, busy, resting, waiting), limits, 1) == plan
 
 
 @pytest.mark.parametrize("limits", [APACHE, SMALL, FIXED], ids=["apache", "small", "fixed"])
@@ -49,7 +80,7 @@ def test_a_cycle_does_at_most_one_kind_of_action_and_never_passes_the_ceiling(li
     for idle in range(limits.max_servers + 1):
         for busy in range(limits.max_servers + 1 - idle):
             for rate in (1, 2, 4, 8, 16, 32):
-                plan = plan_spares(idle, busy, limits, rate)
+                plan = plan_cycle(Census(idle, busy), limits, rate)
                 assert not (plan.spawn and plan.retire)
                 assert plan.retire in (0, 1)
                 assert idle + busy + plan.spawn <= limits.max_servers
@@ -59,11 +90,11 @@ def test_a_cycle_does_at_most_one_kind_of_action_and_never_passes_the_ceiling(li
 def test_a_flood_is_met_within_seven_cycles_and_the_ebb_goes_one_by_one() -> None:
     serving, rate, spawned = 5, 1, []
     while serving < 100:  # every worker is busy, every new one becomes busy
-        plan = plan_spares(0, serving, APACHE, rate)
+        plan = plan_cycle(Census(0, serving), APACHE, rate)
         serving, rate = serving + plan.spawn, plan.spawn_rate
         spawned.append(plan.spawn)
     assert spawned == [1, 2, 4, 8, 16, 32, 32]
-    while plan_spares(serving, 0, APACHE, 1).retire:
+    while plan_cycle(Census(serving, 0), APACHE, 1).retire:
         serving -= 1
     assert serving == APACHE.max_spare_servers
 

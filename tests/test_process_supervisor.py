@@ -8,178 +8,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 import signal
-import socket
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import monotonic
-from typing import Any
 
 import pytest
 
-DRIVER = Path(__file__).with_name("process_driver.py")
-PATIENCE = 15.0
-DEATH = r"worker (\d+) \(generation \d+, slot \d+\) "
-
-
-class Server:
-    """A supervisor in a process of its own, and its log as it is written."""
-
-    def __init__(self, directory: Path, addresses: tuple[str, ...], limits: dict[str, Any], **files: str) -> None:
-        self.directory = directory
-        self.tell(addresses=json.dumps(addresses), **{"limits.json": json.dumps(limits)}, **files)
-        # Every process of the family holds the write end: its end of file says that the last of them is gone.
-        self.family_fd, inherited = os.pipe()
-        self.process = subprocess.Popen(
-            [sys.executable, str(DRIVER), str(directory)],
-            cwd=DRIVER.parent.parent,
-            env={**os.environ, "PYTHONPATH": str(DRIVER.parent.parent)},
-            stderr=subprocess.PIPE,
-            pass_fds=(inherited,),
-            start_new_session=True,
-        )
-        os.close(inherited)
-        assert self.process.stderr is not None
-        self.log_fd = self.process.stderr.fileno()
-        self.lines: list[str] = []
-        self.position = 0
-        self._rest = b""
-
-    def tell(self, **files: str) -> None:
-        for name, text in files.items():
-            (self.directory / name).write_text(text)
-
-    def wait(self, pattern: str, times: int = 1) -> list[re.Match[str]]:
-        """Return the next ``times`` lines that match, passing over those that do not; fail after a deadline."""
-        found: list[re.Match[str]] = []
-        deadline = monotonic() + PATIENCE
-        while len(found) < times:
-            while self.position == len(self.lines):
-                self._read(deadline, pattern)
-            match = re.search(pattern, self.lines[self.position])
-            self.position += 1
-            if match:
-                found.append(match)
-        return found
-
-    def pids(self, pattern: str, times: int = 1) -> set[int]:
-        return {int(match[1]) for match in self.wait(pattern, times)}
-
-    def _read(self, deadline: float, pattern: str) -> None:
-        ready, _, _ = select.select([self.log_fd], [], [], max(0.0, deadline - monotonic()))
-        data = os.read(self.log_fd, 65536) if ready else b""
-        assert data, f"no line {pattern!r} in:\n" + "\n".join(self.lines)
-        *whole, self._rest = (self._rest + data).split(b"\n")
-        self.lines += [line.decode() for line in whole]
-
-    def connect(self, address: Any = None) -> socket.socket:
-        if address is None:
-            address = self.address
-        client = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
-        client.settimeout(PATIENCE)
-        try:
-            client.connect(address)
-        except OSError:
-            client.close()
-            raise
-        return client
-
-    def ask(self, word: bytes = b"pid", address: Any = None) -> int:
-        with self.connect(address) as client:
-            client.sendall(word)
-            return int(client.recv(20) or b"0")
-
-    def hold(self) -> tuple[socket.socket, int]:
-        """Keep a worker busy until the returned connection is closed."""
-        client = self.connect()
-        client.sendall(b"hold")
-        return client, int(client.recv(20))
-
-    def started(self, workers: int) -> set[int]:
-        host, port = self.wait(r"listening on \('(.*)', (\d+)\)")[0].groups()
-        self.address = (host, int(port))
-        return self.pids(r"ready (\d+)", workers)
-
-    def signal(self, number: int) -> None:
-        self.process.send_signal(number)
-
-    def finish(self) -> int:
-        """Wait for the end of the supervisor and of everybody it has forked; return its exit status."""
-        deadline = monotonic() + PATIENCE
-        while select.select([self.log_fd], [], [], max(0.0, deadline - monotonic()))[0]:
-            data = os.read(self.log_fd, 65536)
-            if not data:
-                break
-            self._rest += data
-        self.lines += self._rest.decode().splitlines()
-        self._rest = b""
-        self.wait_for_family()
-        return self.process.wait(PATIENCE)
-
-    def wait_for_family(self) -> None:
-        assert select.select([self.family_fd], [], [], PATIENCE)[0], "somebody is left:\n" + "\n".join(self.lines)
-
-    def stop(self) -> None:
-        self.signal(signal.SIGTERM)
-        assert self.finish() == 0, "\n".join(self.lines)
-
-    def errors(self) -> list[str]:
-        return [line for line in self.lines if line.startswith(("ERROR", "WARNING", "Traceback", "CRITICAL"))]
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            for pid in (*children_of(self.process.pid), self.process.pid):
-                os.kill(pid, signal.SIGKILL)
-            self.process.wait(PATIENCE)
-        assert self.process.stderr is not None
-        self.process.stderr.close()
-        os.close(self.family_fd)
-
-
-def children_of(pid: int) -> dict[int, str]:
-    """The children of a process and their states, as /proc says."""
-    found = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                fields = Path("/proc", entry, "stat").read_text().rpartition(")")[2].split()
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if int(fields[1]) == pid:
-                found[int(entry)] = fields[0]
-    return found
-
-
-Start = Callable[..., Server]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    servers: list[Server] = []
-
-    def begin(
-        addresses: tuple[str, ...] = ("127.0.0.1:0",), files: dict[str, str] | None = None, **limits: Any
-    ) -> Server:
-        servers.append(Server(tmp_path, addresses, limits, **(files or {})))
-        return servers[-1]
-
-    yield begin
-    for server in servers:
-        server.close()
-
-
-def fixed(servers: int, **others: Any) -> dict[str, Any]:
-    return {
-        "start_servers": servers,
-        "min_spare_servers": servers,
-        "max_spare_servers": servers,
-        "max_servers": servers,
-        **others,
-    }
-
+from tests.process_server import DEATH, PATIENCE, Start, children_of, fixed
 
 # ---- start, spares, replacement ----
 
@@ -446,7 +280,7 @@ def test_p09_blocked_and_ignored_signals_of_the_parent_do_not_matter(start: Star
     status = Path("/proc", str(worker), "status").read_text()
     assert re.search(r"^SigBlk:\s+0+$", status, re.M)
     server.signal(signal.SIGHUP)
-    server.wait("reload: generation 2 serves")
+    server.wait("reload: generation 2 of pool app serves")
     server.stop()
     assert server.errors() == []
 
@@ -458,7 +292,7 @@ def test_hup_replaces_every_worker_and_keeps_the_listener(start: Start) -> None:
     server = start(**fixed(2))
     old = server.started(2)
     server.signal(signal.SIGHUP)
-    server.wait("reload: generation 2 serves, 2 workers")
+    server.wait("reload: generation 2 of pool app serves, 2 workers")
     assert server.pids(r"leaving (\d+) retire", 2) == old
     assert server.ask() not in old
     server.stop()
@@ -492,7 +326,7 @@ def test_p10_a_reload_that_cannot_load_keeps_the_old_workers(start: Start, how: 
     assert set(children_of(server.process.pid)) == old
     server.tell(load="")
     server.signal(signal.SIGHUP)
-    server.wait("reload: generation 2 serves")
+    server.wait("reload: generation 2 of pool app serves")
     server.stop()
 
 
@@ -515,7 +349,7 @@ def test_p10_p04_a_generation_that_cannot_start_leaves_the_old_one_serving(start
     assert server.ask() in old
     server.tell(boot="")
     server.signal(signal.SIGHUP)
-    server.wait("reload: generation 3 serves")
+    server.wait("reload: generation 3 of pool app serves")
     server.stop()
 
 
@@ -540,7 +374,7 @@ def test_p09_a_storm_of_hups_is_no_storm_of_forks(start: Start, tmp_path: Path) 
     for _ in range(200):
         server.signal(signal.SIGHUP)
     server.tell(boot="")
-    server.wait("reload: generation 3 serves")
+    server.wait("reload: generation 3 of pool app serves")
     assert server.pids(r"leaving (\d+) retire", 2) == old
     server.stop()
     assert len([line for line in server.lines if "reload: trying" in line]) <= 3
@@ -552,7 +386,7 @@ def test_b116_b125_an_old_worker_that_hangs_is_killed_in_its_time(start: Start) 
     server.started(1)
     client, pid = server.hold()
     server.signal(signal.SIGHUP)
-    server.wait("reload: generation 2 serves")
+    server.wait("reload: generation 2 of pool app serves")
     server.wait(f"WARNING worker {pid} is killed")
     server.wait(f"worker {pid} .* was killed by SIGKILL while busy")
     client.close()
@@ -589,7 +423,7 @@ def test_b126_a_listener_that_two_new_generations_share_stays_open(start: Start,
     server.wait("hanging")
     server.tell(boot="")
     server.signal(signal.SIGHUP)
-    server.wait("reload: generation 3 serves")
+    server.wait("reload: generation 3 of pool app serves")
     assert server.ask(address=added) > 0
     server.stop()
     assert server.errors() == []
@@ -626,7 +460,7 @@ def test_p13_descriptors_do_not_grow_with_reloads(start: Start) -> None:
     counts = []
     for generation in range(2, 12):
         server.signal(signal.SIGHUP)
-        server.wait(f"reload: generation {generation} serves")
+        server.wait(f"reload: generation {generation} of pool app serves")
         server.wait(DEATH + "exited with status 0")
         counts.append(len(os.listdir(f"/proc/{server.process.pid}/fd")))
     assert len(set(counts)) == 1

@@ -19,16 +19,34 @@ from gateways.process.worker import Worker, run_worker
 
 QUICK = 1.0
 """A worker that dies younger than this many seconds, and not by its own good will, has failed."""
+PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Child:
     """One child: its pid, in the supervisor's own memory, and what it was told.
 
     ``told``: 0 nothing, or the last signal that it was sent. ``kill_at``: when its time is over (monotonic seconds).
-    ``settled``: it has been ready, and has lived long enough to say that its generation works.
+    ``settled``: it has been ready, and has lived long enough to say that its generation works. ``since``: when it was
+    first seen in this state, with ``requests`` served. ``due``: why it is to be replaced, ``""`` for no reason.
+    ``asked``: how often its stack was asked for during this request. ``successor``: who was started to take its place.
     """
 
-    __slots__ = ("board", "born", "generation", "index", "kill_at", "pid", "settled", "state", "told")
+    __slots__ = (
+        "asked",
+        "board",
+        "born",
+        "due",
+        "generation",
+        "index",
+        "kill_at",
+        "pid",
+        "requests",
+        "settled",
+        "since",
+        "state",
+        "successor",
+        "told",
+    )
 
     def __init__(self, pid: int, generation: Generation, board: Scoreboard, index: int, born: float) -> None:
         self.pid = pid
@@ -40,22 +58,40 @@ class Child:
         self.told = 0
         self.kill_at = inf
         self.settled = False
+        self.requests = 0
+        self.since = born
+        self.due = ""
+        self.asked = 0
+        self.successor: Child | None = None
 
     @property
     def leaving(self) -> bool:
         """True when it serves no new connection: told to go, or going by itself."""
         return self.told != 0 or self.state is State.CLOSING
 
-    def observe(self) -> State:
+    def observe(self, now: float) -> State:
         """Return its state after a look at the scoreboard; a value that cannot follow the last one is not believed."""
-        seen = self.board.read_state(self.index)
-        if seen in SEEN_AFTER[self.state]:
+        seen, requests, due = self.board.read_progress(self.index)
+        if seen not in SEEN_AFTER[self.state]:
+            return self.state
+        if seen is not self.state or requests != self.requests:
             self.state = seen
-        return self.state
+            self.requests = requests
+            self.since = now
+            self.asked = 0
+            self.board.write_since(self.index, now)
+        if due and not self.due:
+            self.due = "it has served its requests"
+        return seen
+
+    def excuse(self, lost: float) -> None:
+        """Take ``lost`` seconds, in which nobody could look, out of what it has been seen to spend."""
+        self.since += lost
+        self.kill_at += lost
 
     def retire(self, now: float) -> None:
         """Tell it to leave once its connections are done; a child that is still starting just ends."""
-        self._tell(signal.SIGTERM if self.observe() is State.STARTING else signal.SIGQUIT, now)
+        self._tell(signal.SIGTERM if self.observe(now) is State.STARTING else signal.SIGQUIT, now)
 
     def stop(self, now: float) -> None:
         """Tell it to leave after its current request."""
@@ -90,7 +126,7 @@ def spawn_child(
         with signals_blocked():
             pid = os.fork()
             if pid == 0:
-                run_worker(make, generation.pool.serve, give_up)
+                run_worker(make, generation.pool, give_up)
     except OSError:
         board.close_line(index)
         raise
@@ -156,8 +192,19 @@ def format_status(status: int) -> str:
 def format_death(child: Child, death: Death, line: SlotReading, now: float) -> str:
     """Return the log line of a death: who, how, while doing what, after how many requests."""
     requests = "1 request" if line.requests == 1 else f"{line.requests} requests"
+    doing = child.state.name.lower() + (f" with {line.request}" if child.state is State.BUSY and line.request else "")
     return (
-        f"worker {child.pid} (generation {child.generation.number}, slot {child.index}) {format_status(death.status)}"
-        f" while {child.state.name.lower()} after {requests} and {now - child.born:.1f} s"
-        f", peak {death.peak // 1024} MiB" + (f": {line.note}" if line.note else "")
+        f"worker {child.pid} (pool {child.generation.pool.name}, generation {child.generation.number},"
+        f" slot {child.index}) {format_status(death.status)} while {doing}"
+        f" after {requests} and {now - child.born:.1f} s, peak {death.peak // 1024} MiB"
+        + (f": {line.note}" if line.note else "")
     )
+
+
+def read_resident(pid: int) -> int:
+    """Return the resident bytes of a process, 0 when it is gone (proc_pid_statm(5))."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb", buffering=0) as file:
+            return int(file.read(200).split()[1]) * PAGE
+    except (OSError, IndexError, ValueError):
+        return 0

@@ -5,10 +5,14 @@ Knows no process, signal or socket; whoever reads a configuration makes one of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from gateways.core.errors import ConfigurationError
 
+MANAGERS = ("dynamic", "static", "ondemand", "fork")
+"""How the number of workers is kept: by spares; fixed; none while nothing comes; one for each connection."""
+WAITING_MANAGERS = ("ondemand", "fork")
+"""Managers under which nobody may be there to accept: the supervisor watches the listeners."""
 MOST_SERVERS = 10_000
 """No pool may be larger: a mistyped number shall be an error, not a full process table."""
 
@@ -23,6 +27,10 @@ class PoolLimits:
     lower by up to the fraction ``max_requests_jitter``, so that they do not all leave together.
     ``graceful_timeout``: seconds that a leaving worker has before it is killed.
     ``max_boot_failures``: workers of a generation that has never served which may die in a row before it is given up.
+    ``manager``: one of ``MANAGERS``; all but ``dynamic`` need ``max_servers`` only. ``idle_timeout``: seconds that a
+    worker of ondemand and fork waits for work. ``request_timeout``: seconds after which a request costs its worker's
+    life, ``slow_timeout``: after which it is described in the log, 0 for never. ``max_memory``: resident bytes of a
+    worker beyond which it is replaced, 0 for any.
     Raise ``ConfigurationError`` for numbers that contradict each other.
     """
 
@@ -34,18 +42,32 @@ class PoolLimits:
     max_requests_jitter: float = 0.1
     graceful_timeout: float = 30.0
     max_boot_failures: int = 5
+    manager: str = "dynamic"
+    idle_timeout: float = 10.0
+    request_timeout: float = 0.0
+    slow_timeout: float = 0.0
+    max_memory: int = 0
 
     def __post_init__(self) -> None:
+        dynamic = self.manager == "dynamic"
         for wrong, message in (
+            (self.manager not in MANAGERS, f"ProcessManager must be one of {', '.join(MANAGERS)}"),
             (not 1 <= self.max_servers <= MOST_SERVERS, f"MaxServers must be between 1 and {MOST_SERVERS}"),
             (self.start_servers < 1, "StartServers must be at least 1"),
             (self.min_spare_servers < 1, "MinSpareServers must be at least 1"),
-            (self.start_servers > self.max_servers, "StartServers must not exceed MaxServers"),
-            (self.min_spare_servers > self.max_servers, "MinSpareServers must not exceed MaxServers"),
-            (self.max_spare_servers < self.min_spare_servers, "MaxSpareServers must not be less than MinSpareServers"),
+            (dynamic and self.start_servers > self.max_servers, "StartServers must not exceed MaxServers"),
+            (dynamic and self.min_spare_servers > self.max_servers, "MinSpareServers must not exceed MaxServers"),
+            (
+                dynamic and self.max_spare_servers < self.min_spare_servers,
+                "MaxSpareServers must not be less than MinSpareServers",
+            ),
             (self.max_requests_per_child < 0, "MaxRequestsPerChild must be 0 (no limit) or more"),
             (not 0 <= self.max_requests_jitter <= 1, "MaxRequestsJitter must be a fraction from 0 to 1"),
             (not 0 <= self.graceful_timeout <= 86400, "GracefulTimeout must be between 0 and 86400 seconds"),
+            (not 0 < self.idle_timeout <= 86400, "ProcessIdleTimeout must be more than 0, up to 86400 seconds"),
+            (not 0 <= self.request_timeout <= 86400, "RequestTimeout must be between 0 and 86400 seconds"),
+            (not 0 <= self.slow_timeout <= 86400, "SlowRequestTimeout must be between 0 and 86400 seconds"),
+            (self.max_memory < 0, "MaxMemoryPerChild must be 0 (no limit) or more"),
             (self.max_boot_failures < 1, "MaxBootFailures must be at least 1"),
         ):
             if wrong:
@@ -92,12 +114,53 @@ class PoolLimits:
         )
 
     @property
+    def first_servers(self) -> int:
+        """Workers to start with. Under ondemand and fork it is one: it shows that the application can be loaded."""
+        return {"dynamic": self.start_servers, "static": self.max_servers}.get(self.manager, 1)
+
+    @property
+    def fewest_idle(self) -> int:
+        """Idle workers below which one that has died is replaced at once."""
+        return {"dynamic": self.min_spare_servers, "static": self.max_servers}.get(self.manager, 0)
+
+    @property
+    def watches_requests(self) -> bool:
+        """True when somebody must be able to tell what a worker is doing and for how long."""
+        return self.request_timeout > 0 or self.slow_timeout > 0
+
+    def shift(self, more: int) -> PoolLimits:
+        """Return the limits of a pool with ``more`` workers (fewer if negative), never fewer than one."""
+        return replace(
+            self,
+            **{
+                name: min(max(getattr(self, name) + more, 1), MOST_SERVERS)
+                for name in ("start_servers", "min_spare_servers", "max_spare_servers", "max_servers")
+            },
+        )
+
+    def fix(self, servers: int) -> PoolLimits:
+        """Return the limits of a pool of exactly ``servers`` workers."""
+        return replace(self, manager="static", max_servers=servers)
+
+    @property
     def slots(self) -> int:
-        """Scoreboard lines that a pool needs: every serving worker, as many that leave, and one that tries new code."""
-        return 2 * self.max_servers + 1
+        """Scoreboard lines of a pool: those who serve, as many that leave, one on trial and one successor."""
+        return 2 * self.max_servers + 2
 
     def plan_max_requests(self, chance: float) -> int:
         """Return one worker's request limit, 0 for none; ``chance`` is a random number from 0 up to but not 1."""
         most = self.max_requests_per_child
-        spread = min(int(most * self.max_requests_jitter), most - 1) if most else 0
-        return most - int(chance * (spread + 1))
+        return most - int(chance * (self._spread + 1))
+
+    def plan_due(self, max_requests: int) -> int:
+        """Return after how many requests a worker with this limit asks for its successor, 0 for never.
+
+        It serves on until the successor is ready; at its limit it leaves in any case.
+        """
+        margin = min(self._spread, max_requests // 2)
+        return max_requests - margin if margin else 0
+
+    @property
+    def _spread(self) -> int:
+        most = self.max_requests_per_child
+        return min(int(most * self.max_requests_jitter), most - 1) if most else 0

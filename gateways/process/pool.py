@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gateways.process.backoff import Backoff
 from gateways.process.limits import PoolLimits
+from gateways.process.privileges import Identity
 
 if TYPE_CHECKING:
     from gateways.process.worker import Worker
@@ -23,13 +24,14 @@ class Pool:
 
     ``listeners`` are open; the supervisor owns them from the moment it is given the pool, and closes them.
     ``serve(worker)`` runs in each worker: it loads the application, calls ``worker.ready()``, serves, and returns
-    when the worker is to leave.
+    when the worker is to leave. ``identity``: whom a worker becomes before that; None to stay who the supervisor is.
     """
 
     name: str
     limits: PoolLimits
     listeners: Sequence[socket]
     serve: Callable[[Worker], None]
+    identity: Identity | None = None
 
 
 class Generation:

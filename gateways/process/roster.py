@@ -6,15 +6,14 @@ Everything here runs in the supervisor. It forks, tells and collects; how many t
 from __future__ import annotations
 
 import gc
-import os
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
-from time import monotonic
-from typing import TYPE_CHECKING
+from signal import SIGKILL
+from typing import TYPE_CHECKING, NamedTuple
 
-from gateways.process.children import Child, format_death, judge_death, reap_children, spawn_child
+from gateways.process.children import Child, Death, format_death, judge_death, spawn_child
 from gateways.process.pool import Generation
 from gateways.process.scoreboard import Scoreboard, State
 from gateways.process.signals import Bell
@@ -26,20 +25,30 @@ if TYPE_CHECKING:
 SETTLED_AGE = 1.0
 
 
-class Roster:
-    """The supervisor's children, by pid.
+class Household(NamedTuple):
+    """What all pools of one supervisor share.
 
-    ``news`` rings when a worker has become ready; ``give_up(generation)`` runs in each new child and closes what is the
-    supervisor's and not that generation's.
+    ``news`` rings when a worker has something to show on its scoreboard. ``lifeline``: only the supervisor holds its
+    write end, so that the read end's end of file is the supervisor's end of life. ``stacks_fd``: where workers write
+    their stacks when asked. ``give_up(generation)`` runs in each new child and closes what is the supervisor's and not
+    that generation's; ``release(generation)`` closes, in the supervisor, the listeners that only this one had.
     """
 
-    def __init__(self, size: int, give_up: Callable[[Generation], None], log: Log) -> None:
-        self.news = Bell()
+    news: Bell
+    lifeline: Bell
+    stacks_fd: int
+    give_up: Callable[[Generation], None]
+    release: Callable[[Generation], None]
+    log: Log
+
+
+class Roster:
+    """The children of one pool, by pid."""
+
+    def __init__(self, size: int, household: Household) -> None:
         self._board = Scoreboard(size)
-        # Only the supervisor holds the write end: its end of life is the read end's end of file.
-        self._lifeline = Bell()
-        self._give_up = give_up
-        self._log = log
+        self._household = household
+        self._log = household.log
         self._children: dict[int, Child] = {}
 
     def __len__(self) -> int:
@@ -47,6 +56,9 @@ class Roster:
 
     def __iter__(self) -> Iterator[Child]:
         return iter([*self._children.values()])
+
+    def __contains__(self, child: Child) -> bool:
+        return self._children.get(child.pid) is child
 
     def make_room(self, size: int) -> None:
         """See that there are at least ``size`` lines for children to come; those that live keep theirs."""
@@ -63,72 +75,86 @@ class Roster:
         return sorted(old, key=lambda child: child.state)
 
     def count(self, newest: Generation) -> tuple[int, int]:
-        """Return how many serve up to generation ``newest``: the idle (with the starting) and the busy."""
-        states = [c.state for c in self if c.generation.number <= newest.number and not c.leaving]
+        """Return how many serve up to generation ``newest``: the idle (with the starting) and the busy.
+
+        One whose successor is on its way is not counted any more.
+        """
+        states = [
+            child.state
+            for child in self
+            if child.generation.number <= newest.number and not child.leaving and child.successor is None
+        ]
         busy = states.count(State.BUSY)
         return len(states) - busy, busy
 
-    def spawn(self, generation: Generation, count: int, now: float) -> int:
-        """Start up to ``count`` workers, as many as the back-off and the scoreboard allow; return how many."""
+    def spawn(self, generation: Generation, count: int, now: float) -> list[Child]:
+        """Start up to ``count`` workers, as many as the back-off and the scoreboard allow; return them."""
         starting = sum(child.state is State.STARTING for child in self.serving(generation))
         count = min(count, generation.backoff.allowance(now, starting, generation.proven))
+        spawned: list[Child] = []
         if count <= 0:
-            return 0
+            return spawned
         used = {child.index for child in self if child.board is self._board}
         free = [index for index in range(self._board.size) if index not in used][:count]
-        for done, index in enumerate(free):
+        for index in free:
             try:
                 child = self._fork(generation, index, now)
             except OSError as error:
                 delay = generation.backoff.fail(now)
                 self._log.error("cannot start a worker: %s; trying again in %.1f s", error.strerror or error, delay)
-                return done
+                break
             self._children[child.pid] = child
-        return len(free)
+            spawned.append(child)
+        return spawned
 
     def _fork(self, generation: Generation, index: int, now: float) -> Child:
         chance = random.random()
+        household = self._household
 
         def make() -> Worker:
-            limit = generation.pool.limits.plan_max_requests(chance)
-            listeners = generation.pool.listeners
-            return Worker(self._board.slot(index), listeners, self._lifeline.read_fd, limit, self._log, self.news)
+            limits = generation.pool.limits
+            slot = self._board.slot(index)
+            most = limits.plan_max_requests(chance)
+            worker = Worker(
+                slot,
+                generation.pool.listeners,
+                household.lifeline.read_fd,
+                most,
+                self._log,
+                household.news,
+                limits.manager == "fork",
+                household.stacks_fd,
+            )
+            slot.set_up(limits.watches_requests, limits.plan_due(most), worker.tell)
+            return worker
 
         # What exists now stays shared between the workers: no collector of theirs will write to it.
         gc.freeze()
         try:
-            return spawn_child(generation, self._board, index, now, make, partial(self._forget, generation))
+            return spawn_child(generation, self._board, index, now, make, partial(household.give_up, generation))
         finally:
             gc.unfreeze()
 
-    def _forget(self, generation: Generation) -> None:
-        """Close, in a new child, what only the supervisor may hold."""
-        os.close(self._lifeline.write_fd)
-        os.close(self.news.read_fd)
-        self._give_up(generation)
+    def bury(self, death: Death, now: float) -> tuple[Child, bool] | None:
+        """Take note of a death, with one log line; return the child and whether it went by surprise.
 
-    def reap(self, now: float) -> int:
-        """Collect the dead, one log line each; return how many went by surprise: neither told to nor seen to leave.
-
-        Pids that are not ours (we may be process 1) are collected in silence.
+        By surprise: neither told nor seen to leave. None when it was none of ours.
         """
-        died = 0
-        for death in reap_children():
-            child = self._children.pop(death.pid, None)
-            if child is None:
-                continue
-            child.observe()
-            line = child.board.read_line(child.index)
-            child.board.close_line(child.index)
-            words = format_death(child, death, line, now)
-            verdict = judge_death(child.told, child.state, death.status, now - child.born, line.requests)
-            (self._log.error if verdict.loud else self._log.info)("%s", words)
-            died += not child.told and child.kill_at == inf
-            if verdict.failed:
-                child.generation.fail(words, verdict.boot, now)
-            elif line.requests:
-                child.generation.backoff.succeed()
-        return died
+        child = self._children.pop(death.pid, None)
+        if child is None:
+            return None
+        child.observe(now)
+        line = child.board.read_line(child.index)
+        child.board.close_line(child.index)
+        words = format_death(child, death, line, now)
+        verdict = judge_death(child.told, child.state, death.status, now - child.born, line.requests)
+        (self._log.error if verdict.loud else self._log.info)("%s", words)
+        if verdict.failed:
+            child.generation.fail(words, verdict.boot, now)
+        elif line.requests:
+            child.generation.backoff.succeed()
+        child.state = State.DEAD
+        return child, (not child.told and child.kill_at == inf) or (child.told == SIGKILL and child.asked > 0)
 
     def observe(self, now: float) -> int:
         """Look at the scoreboard: note who is ready and who has settled; who leaves by itself gets a time limit.
@@ -137,7 +163,7 @@ class Roster:
         """
         leaving = 0
         for child in self:
-            state = child.observe()
+            state = child.observe(now)
             if state is State.STARTING:
                 continue
             child.generation.proven = True
@@ -156,13 +182,7 @@ class Roster:
                 self._log.warning("worker %d is killed: it did not leave in its time", child.pid)
                 child.kill()
 
-    def close(self, patience: float, wait: Callable[[float], None]) -> None:
-        """Kill and collect whoever is left, for ``patience`` seconds; close what was opened here."""
+    def kill(self) -> None:
+        """Kill everybody."""
         for child in self:
             child.kill()
-        deadline = monotonic() + patience
-        while self._children and monotonic() < deadline:
-            wait(deadline - monotonic())
-            self.reap(monotonic())
-        self.news.close()
-        self._lifeline.close()

@@ -7,7 +7,9 @@ supervisor keeps its own table of children. Knows no process; it is memory.
 from __future__ import annotations
 
 import mmap
+from collections.abc import Callable
 from enum import IntEnum
+from struct import Struct
 from typing import NamedTuple
 
 
@@ -39,19 +41,29 @@ SEEN_AFTER: dict[State, frozenset[State]] = {
 }
 """What a reader who looks now and then may find after what it last found, while the worker lives."""
 
-# One line is 256 bytes, so that no two workers write to one cache line: eight words of 8 bytes, then a note.
+# One line is 512 bytes, so that no two workers write to one cache line: eight words of 8 bytes, a note, then the state
+# and the request, which one store sets together.
 WORDS = 8
-LINE_WORDS = 32
+LINE_WORDS = 64
 LINE_BYTES = LINE_WORDS * 8
-NOTE_BYTES = LINE_BYTES - WORDS * 8
-PID, STATE, CLOSING, REQUESTS, GENERATION, STARTED, NOTE_LENGTH = range(7)
+PID, DUE, CLOSING, REQUESTS, GENERATION, STARTED, NOTE_LENGTH, SINCE = range(WORDS)
+NOTE = WORDS * 8
+STATE = 32
+NOTE_BYTES = STATE * 8 - NOTE
+METHOD_BYTES = 16
+_BEGIN = Struct(f"@q{METHOD_BYTES}s{LINE_BYTES - STATE * 8 - 8 - METHOD_BYTES}s")
+_store_request = _BEGIN.pack_into
 
 _IDLE = int(State.IDLE)
 _BUSY = int(State.BUSY)
 
 
 class SlotReading(NamedTuple):
-    """One line as it was found: ``started`` is in monotonic seconds, ``note`` the worker's last words."""
+    """One line as it was found, times in monotonic seconds.
+
+    ``note``: the worker's last words. ``request``: method and target of the last request that was noted, cut, with
+    ``?`` for what cannot be printed. ``since``: when the supervisor first saw the worker as it is, to within a second.
+    """
 
     number: int
     pid: int
@@ -60,40 +72,74 @@ class SlotReading(NamedTuple):
     requests: int
     started: float
     note: str
+    request: str = ""
+    since: float = 0.0
 
 
 class Slot:
-    """The worker's side of one line. Each call is one or two stores: no system call, no clock, no check."""
+    """The worker's side of one line. Each call is one or two stores: no system call, no clock, no check.
 
-    __slots__ = ("_note", "_words", "requests")
+    ``due``: the count of requests at which ``call_due()`` is called, 0 for never. ``notes_requests``: write down what
+    is asked for, for the time limits and the status page; without them nobody pays for it.
+    """
 
-    def __init__(self, words: memoryview, note: memoryview) -> None:
-        self._words = words
-        self._note = note
+    __slots__ = ("_call_due", "_due", "_line", "_notes", "_state", "_words", "requests")
+
+    def __init__(self, line: memoryview) -> None:
+        self._line = line
+        self._words = line[:NOTE].cast("q")
+        self._state = line[STATE * 8 : STATE * 8 + 8].cast("q")
+        self._notes = False
+        self._due = 0
+        self._call_due: Callable[[], None] | None = None
         self.requests = 0
+
+    def set_up(self, notes_requests: bool, due: int, call_due: Callable[[], None]) -> None:
+        """Say what ``begin`` and ``count_request`` do beside their stores."""
+        self._notes = notes_requests
+        self._due = due
+        self._call_due = call_due
 
     def idle(self) -> None:
         """Say that this worker waits for a request."""
-        self._words[1] = _IDLE
+        self._state[0] = _IDLE
 
     def busy(self) -> None:
         """Say that this worker runs the application."""
-        self._words[1] = _BUSY
+        self._state[0] = _BUSY
+
+    def begin(self, method: str, target: str) -> None:
+        """Say that this worker runs the application, and for which request."""
+        if self._notes:
+            _store_request(self._line, STATE * 8, _BUSY, method.encode(), target.encode())
+        else:
+            self._state[0] = _BUSY
 
     def closing(self) -> None:
         """Say that this worker takes no new connection and will leave; it stays said, whatever follows."""
-        self._words[2] = 1
+        self._words[CLOSING] = 1
 
     def count_request(self) -> None:
         """Count one request; ``requests`` is this worker's own count."""
         self.requests = requests = self.requests + 1
         self._words[3] = requests
+        if requests == self._due and self._call_due is not None:
+            self._words[DUE] = 1
+            self._call_due()
 
     def note(self, text: str) -> None:
         """Leave ``text`` (cut to 192 bytes) for whoever reads the line: why this worker could not start."""
         data = text.encode("utf-8", "replace")[:NOTE_BYTES]
-        self._note[: len(data)] = data
+        self._line[NOTE : NOTE + len(data)] = data
         self._words[NOTE_LENGTH] = len(data)
+
+
+class Progress(NamedTuple):
+    """How far a worker is: its state, its requests, and whether it asks to be replaced."""
+
+    state: State
+    requests: int
+    due: bool
 
 
 class Scoreboard:
@@ -108,27 +154,33 @@ class Scoreboard:
 
     def slot(self, index: int) -> Slot:
         """Return the worker's side of line ``index``; ``IndexError`` if there is none."""
-        word = self._start(index)
-        note = word * 8 + WORDS * 8
-        return Slot(self._words[word : word + WORDS], self._bytes[note : note + NOTE_BYTES])
+        start = self._start(index) * 8
+        return Slot(self._bytes[start : start + LINE_BYTES])
 
     def open_line(self, index: int, generation: int, now: float) -> None:
         """Clear line ``index`` for a worker that is about to start."""
         word = self._start(index)
         for offset, value in (
             (PID, 0),
+            (DUE, 0),
             (CLOSING, 0),
             (REQUESTS, 0),
             (GENERATION, generation),
             (STARTED, int(now * 1e9)),
             (NOTE_LENGTH, 0),
+            (SINCE, int(now * 1e9)),
             (STATE, int(State.STARTING)),
         ):
             self._words[word + offset] = value
+        self._bytes[(word + STATE + 1) * 8 : (word + LINE_WORDS) * 8] = bytes(LINE_BYTES - STATE * 8 - 8)
 
     def write_pid(self, index: int, pid: int) -> None:
         """Show the pid of line ``index``: for readers, never to be signalled."""
         self._words[self._start(index) + PID] = pid
+
+    def write_since(self, index: int, since: float) -> None:
+        """Show when the worker of line ``index`` was first seen as it is: the supervisor's to write."""
+        self._words[self._start(index) + SINCE] = int(since * 1e9)
 
     def close_line(self, index: int) -> None:
         """Mark line ``index`` free."""
@@ -137,22 +189,27 @@ class Scoreboard:
     def read_line(self, index: int) -> SlotReading:
         """Return line ``index`` with every value forced into its range."""
         word = self._start(index)
-        cells = self._words[word : word + WORDS].tolist()
-        note = bytes(self._bytes[word * 8 + WORDS * 8 :][: min(max(cells[NOTE_LENGTH], 0), NOTE_BYTES)])
+        line = bytes(self._bytes[word * 8 : word * 8 + LINE_BYTES])
+        cells = memoryview(line).cast("q")
+        state, method, target = _BEGIN.unpack_from(line, STATE * 8)
         return SlotReading(
             index,
             cells[PID],
-            _read_state(cells[STATE], cells[CLOSING]),
+            _read_state(state, cells[CLOSING]),
             cells[GENERATION],
             max(0, cells[REQUESTS]),
             cells[STARTED] / 1e9,
-            "".join(c if c.isprintable() else "?" for c in note.decode("utf-8", "replace")),
+            _read_text(line[NOTE : NOTE + min(max(cells[NOTE_LENGTH], 0), NOTE_BYTES)]),
+            " ".join(filter(None, (_read_text(part.partition(b"\0")[0]) for part in (method, target)))),
+            cells[SINCE] / 1e9,
         )
 
-    def read_state(self, index: int) -> State:
-        """Return only the state of line ``index``."""
+    def read_progress(self, index: int) -> Progress:
+        """Return only what changes from request to request of line ``index``."""
         word = self._start(index)
-        return _read_state(self._words[word + STATE], self._words[word + CLOSING])
+        words = self._words
+        state = _read_state(words[word + STATE], words[word + CLOSING])
+        return Progress(state, max(0, words[word + REQUESTS]), words[word + DUE] != 0)
 
     def read(self) -> list[SlotReading]:
         """Return every line that is in use."""
@@ -169,3 +226,7 @@ def _read_state(state: int, closing: int) -> State:
     if not State.STARTING <= state <= State.BUSY:
         return State.DEAD
     return State.CLOSING if closing else State(state)
+
+
+def _read_text(data: bytes) -> str:
+    return "".join(c if c.isprintable() else "?" for c in data.decode("utf-8", "replace"))

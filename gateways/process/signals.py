@@ -15,6 +15,8 @@ from types import FrameType
 from typing import Any
 
 READ_SIZE = 4096
+STACK_SIGNAL = signal.SIGRTMIN + 1
+"""Asks a worker for the stack of each of its threads; no application has a use for it, as it may for USR1 and USR2."""
 ALL_SIGNALS = frozenset(signal.valid_signals())
 Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
@@ -81,13 +83,16 @@ class SignalQueue:
         """Return the numbers that have arrived, each once, in order of arrival."""
         return list(dict.fromkeys(self._bell.take()))
 
-    def wait(self, timeout: float, *others: Bell) -> None:
-        """Return when a signal arrives, one of ``others`` rings (it is cleared) or ``timeout`` seconds have passed."""
+    def wait(self, timeout: float, bell: Bell | None = None, fds: Iterable[int] = ()) -> None:
+        """Return when a signal arrives, ``bell`` rings (it is cleared), one of ``fds`` is readable, or time is over.
+
+        ``timeout`` is in seconds.
+        """
         poller = select.poll()
-        for fd in (self._bell.read_fd, *(bell.read_fd for bell in others)):
+        for fd in (self._bell.read_fd, *fds, *((bell.read_fd,) if bell else ())):
             poller.register(fd, select.POLLIN)
         poller.poll(max(0.0, timeout) * 1000)
-        for bell in others:
+        if bell:
             bell.take()
 
     def close(self) -> None:

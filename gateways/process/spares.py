@@ -1,16 +1,29 @@
-"""How many workers to start and to retire: pure arithmetic after Apache's prefork, and no process in sight.
+"""How many workers to start and to retire: pure arithmetic, one function for each ProcessManager, no process in sight.
 
 A worker that is still starting counts as idle everywhere here; one that is leaving counts neither as idle nor as busy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from gateways.process.limits import PoolLimits
 
 MAX_SPAWN_RATE = 32
 LOUD_SPAWN_RATE = 8
+
+
+class Census(NamedTuple):
+    """What one cycle finds: ``idle`` workers (with the starting), ``busy`` ones, and what only some managers ask.
+
+    ``resting``: how many have been idle for ProcessIdleTimeout. ``waiting``: a connection waits and nobody is idle.
+    """
+
+    idle: int
+    busy: int
+    resting: int = 0
+    waiting: bool = False
 
 
 class Plan(NamedTuple):
@@ -27,13 +40,14 @@ class Plan(NamedTuple):
     at_ceiling: bool = False
 
 
-def plan_spares(idle: int, busy: int, limits: PoolLimits, spawn_rate: int) -> Plan:
-    """Return what the once-a-second cycle does with ``idle`` (and starting) and ``busy`` workers.
+def plan_dynamic(found: Census, limits: PoolLimits, spawn_rate: int) -> Plan:
+    """Return what the once-a-second cycle does to keep spares, after Apache's prefork.
 
     Too many idle: retire one. Too few: start ``spawn_rate``, which doubles from cycle to cycle up to 32 while the pool
     is short, and falls back to 1 as soon as it is not. A pool whose MinSpareServers is MaxServers is of fixed size:
     that it is at its ceiling is no news.
     """
+    idle, busy = found.idle, found.busy
     if idle > limits.max_spare_servers:
         return Plan(retire=1)
     if idle >= limits.min_spare_servers:
@@ -45,9 +59,39 @@ def plan_spares(idle: int, busy: int, limits: PoolLimits, spawn_rate: int) -> Pl
     return Plan(spawn, 0, min(spawn_rate * 2, MAX_SPAWN_RATE), spawn_rate >= LOUD_SPAWN_RATE)
 
 
+def plan_static(found: Census, limits: PoolLimits, _spawn_rate: int) -> Plan:
+    """Return what keeps exactly MaxServers workers."""
+    missing = limits.max_servers - found.idle - found.busy
+    return Plan(spawn=max(0, missing), retire=max(0, -missing))
+
+
+def plan_ondemand(found: Census, limits: PoolLimits, _spawn_rate: int) -> Plan:
+    """Return what starts a worker when a connection waits for one, and retires those that rest."""
+    surplus = found.idle + found.busy - limits.max_servers
+    if surplus > 0:
+        return Plan(retire=min(surplus, found.idle))
+    if not found.waiting:
+        return Plan(retire=found.resting)
+    return Plan(spawn=1) if surplus < 0 else Plan(at_ceiling=True)
+
+
+PLANS: dict[str, Callable[[Census, PoolLimits, int], Plan]] = {
+    "dynamic": plan_dynamic,
+    "static": plan_static,
+    "ondemand": plan_ondemand,
+    "fork": plan_ondemand,
+}
+"""ProcessManager -> what one cycle does. A worker of ``fork`` is one of ``ondemand`` that takes one connection."""
+
+
+def plan_cycle(found: Census, limits: PoolLimits, spawn_rate: int) -> Plan:
+    """Return what one cycle does under the pool's ProcessManager."""
+    return PLANS[limits.manager](found, limits, spawn_rate)
+
+
 def plan_replacements(died: int, idle: int, busy: int, limits: PoolLimits) -> int:
     """Return how many of ``died`` workers to replace at once, without waiting for the next cycle."""
-    return max(0, min(died, limits.min_spare_servers - idle, limits.max_servers - idle - busy))
+    return max(0, min(died, limits.fewest_idle - idle, limits.max_servers - idle - busy))
 
 
 class Renewal(NamedTuple):

@@ -1,7 +1,7 @@
-"""The supervisor: keeps as many workers as there is work for, from the first fork to the last wait.
+"""The supervisor: keeps each pool at as many workers as there is work for, from the first fork to the last wait.
 
-Its loop reads from top to bottom: take signals, collect the dead, look at the scoreboard, kill what is overdue, start
-and retire, sleep. The numbers are decided in ``spares``; what a request is, nobody here knows.
+Its loop reads from top to bottom: take signals, collect the dead, obey, look at the workers, start and retire, sleep.
+What one pool needs is decided in ``keeper``; what a signal means stands in ``ACTIONS``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from math import inf
 from socket import socket
@@ -17,22 +17,23 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from gateways.core.errors import GatewayError
+from gateways.process.children import Child, reap_children
+from gateways.process.keeper import QUIET_TICK, Keeper
 from gateways.process.listeners import close_listeners
 from gateways.process.pool import Generation, Pool
-from gateways.process.roster import Roster
-from gateways.process.scoreboard import State
-from gateways.process.signals import SignalQueue
-from gateways.process.spares import plan_renewal, plan_replacements, plan_spares
+from gateways.process.roster import Household
+from gateways.process.signals import Bell, SignalQueue
+from gateways.process.stacks import Interrogator
 
 if TYPE_CHECKING:
     from gateways.core.interfaces import Log
 
-TICK = 1.0
-QUIET_TICK = 2.0
 RELOAD_PAUSE = 1.0
 """Seconds for which a reload in progress is left alone by the next one: a storm of HUPs is no storm of forks."""
 LAST_WAIT = 5.0
 """Seconds that killed children have to vanish."""
+MOST_LATE = 1.0
+"""A turn of the loop that comes later than this was not the workers' fault: the machine, or we, stood still (P17)."""
 STOPPED = 0
 FAILED = 1
 
@@ -47,224 +48,180 @@ class Stop(IntEnum):
 
 
 class Supervisor:
-    """One pool of workers, and its next generation while that is tried.
+    """Pools of workers, and the way in and out for all of them.
 
-    ``load()`` gives the pool, at first and again on HUP; whatever it raises then keeps the old one.
+    ``load()`` gives the pools, at first and again on HUP; whatever it raises then keeps the old ones.
     """
 
     _signals: SignalQueue
-    _roster: Roster
-    _current: Generation
+    _household: Household
+    _stacks: Interrogator
 
-    def __init__(self, load: Callable[[], Pool], log: Log) -> None:
-        self._load_pool = load
+    def __init__(self, load: Callable[[], Sequence[Pool]], log: Log) -> None:
+        self._load_pools = load
         self._log = log
-        self._candidate: Generation | None = None
-        self._generations = 0
+        self._keepers: list[Keeper] = []
         self._stop = Stop.NO
         self._killed_at = inf
         self._status = STOPPED
-        self._spawn_rate = 1
-        self._next_tick = 0.0
-        self._owed = 0
-        self._ceiling_told = False
         self._reload_wanted = False
         self._reload_at = 0.0
 
     def run(self) -> int:
-        """Serve until told to stop; return the exit status: 0 after a stop, 1 when the application never started.
+        """Serve until told to stop; return the exit status: 0 after a stop, 1 when no pool could start.
 
         The main thread only, once.
         """
         self._signals = SignalQueue((*ACTIONS, *NO_MEANING, signal.SIGCHLD))
         self._signals.install()
         try:
-            pool = self._load()
-            return FAILED if pool is None else self._supervise(pool)
+            pools = self._load()
+            return self._supervise(pools) if pools else FAILED
         finally:
             self._signals.restore()
 
-    def _supervise(self, pool: Pool) -> int:
-        self._current = self._generation(pool, pool.limits.start_servers)
-        self._roster = Roster(pool.limits.slots, self._give_up, self._log)
-        self._log.info("supervisor %d: pool %s, %d workers", os.getpid(), pool.name, pool.limits.start_servers)
+    def _supervise(self, pools: Sequence[Pool]) -> int:
+        self._stacks = Interrogator(self._log)
+        self._household = Household(Bell(), Bell(), self._stacks.fd, self._give_up, self._release, self._log)
+        self._keepers = [Keeper(pool, self._household, self._stacks) for pool in pools]
+        for keeper in self._keepers:
+            self._log.info("supervisor %d: pool %s, %d workers", os.getpid(), keeper.name, keeper.limits.first_servers)
         try:
             return self._join()
         finally:
             # Children are left only after a fault of ours, or when they cannot be killed: they must not outlive us.
-            self._roster.close(LAST_WAIT, self._wait)
+            self._bury_all()
             close_listeners(self._listeners())
+            for each in (self._household.news, self._household.lifeline, self._stacks):
+                each.close()
 
     def _join(self) -> int:
-        roster = self._roster
+        expected = monotonic()
         while True:
             # Signals first: a child that dies after this line wakes the loop again.
             signals = self._signals.take()
-            died = roster.reap(monotonic())
+            self._reap(monotonic())
             for number in signals:
                 if number in ACTIONS:
                     ACTIONS[number](self)
             now = monotonic()
-            died += roster.observe(now)
-            roster.kill_overdue(now)
+            self._excuse(now - expected)
+            for keeper in self._keepers:
+                keeper.look(now)
+            self._stacks.look(now)
             if self._stop is Stop.NO:
-                self._maintain(died, now)
-            if self._stop is not Stop.NO and not roster:
+                self._maintain(now)
+            elif not self._children():
                 self._log.info("supervisor %d: stopped", os.getpid())
                 return self._status
             if now > self._killed_at + LAST_WAIT:
-                self._log.error("supervisor %d: cannot be killed: %s", os.getpid(), [child.pid for child in roster])
+                left = [child.pid for child in self._children()]
+                self._log.error("supervisor %d: cannot be killed: %s", os.getpid(), left)
                 return FAILED
-            self._signals.wait(self._plan_sleep(monotonic()), roster.news)
+            expected = self._plan_wake(monotonic())
+            self._signals.wait(expected - monotonic(), self._household.news, self._watched(monotonic()))
 
-    def _wait(self, timeout: float) -> None:
-        self._signals.wait(timeout)
-        self._signals.take()
+    def _reap(self, now: float) -> None:
+        """Collect the dead. Those of nobody here (we may be process 1) go in silence."""
+        for death in reap_children():
+            any(keeper.bury(death, now) for keeper in self._keepers)
 
-    def _plan_sleep(self, now: float) -> float:
-        moments = [now + QUIET_TICK, *(child.kill_at for child in self._roster)]
-        if self._stop is Stop.NO:
-            moments.append(self._next_tick)
-            if self._reload_wanted:
-                moments.append(self._reload_at)
-            moments += [g.backoff.until for g in (self._current, self._candidate) if g and g.backoff.until > now]
-        return min(moments) - now
+    def _excuse(self, late: float) -> None:
+        if late > MOST_LATE:
+            self._log.warning("supervisor %d: stood still for %.0f s, which no worker is blamed for", os.getpid(), late)
+            for child in self._children():
+                child.excuse(late)
 
-    # How many workers: one kind of decision a method, each a plan of ``spares`` and its execution.
-
-    def _maintain(self, died: int, now: float) -> None:
-        if self._reload_wanted and (now >= self._reload_at or not self._changing()):
+    def _maintain(self, now: float) -> None:
+        if self._reload_wanted and (now >= self._reload_at or not any(keeper.changing for keeper in self._keepers)):
             self._reload(now)
-        if self._candidate is not None:
-            self._try_candidate(self._candidate, now)
-        elif self._current.hopeless:
-            self._log.error("stopping: %s", self._current.despair())
+        for keeper in self._keepers:
+            keeper.maintain(now)
+        if all(keeper.over for keeper in self._keepers):
+            self._log.error("stopping: %s", "; ".join(k.current.despair() for k in self._keepers if k.failed))
             self._status = FAILED
             self._rise(Stop.STOP)
-            return
-        self._renew(now)
-        if not self._current.filled:
-            self._next_tick = now + TICK
+        elif any(keeper.over and not len(keeper.roster) and not keeper.failed for keeper in self._keepers):
+            self._keepers = [keeper for keeper in self._keepers if not keeper.over or keeper.failed or keeper.roster]
+
+    def _plan_wake(self, now: float) -> float:
+        moments = [now + QUIET_TICK, self._stacks.deadline]
+        if self._stop is Stop.NO:
+            for keeper in self._keepers:
+                moments += keeper.moments(now)
+            if self._reload_wanted:
+                moments.append(self._reload_at)
         else:
-            self._replace(died, now)
-            if now >= self._next_tick:
-                self._keep_spares(now)
+            moments += [child.kill_at for child in self._children()]
+        return min(moments)
 
-    def _changing(self) -> bool:
-        """True while one generation takes over from another, or is tried."""
-        current = self._current
-        return self._candidate is not None or not current.filled or bool(self._roster.older(current))
+    def _watched(self, now: float) -> list[int]:
+        """Return the listeners on which the supervisor itself waits, because no worker does."""
+        if self._stop is not Stop.NO:
+            return []
+        hungry = [keeper for keeper in self._keepers if keeper.wants_listeners(now)]
+        return [listener.fileno() for keeper in hungry for listener in keeper.current.pool.listeners]
 
-    def _try_candidate(self, candidate: Generation, now: float) -> None:
-        if candidate.proven:
-            self._adopt(candidate)
-        elif candidate.hopeless:
-            self._candidate = None
-            self._drop(candidate)
-            self._log.error("reload given up, the old workers stay: %s", candidate.despair())
-        elif not self._roster.serving(candidate):
-            self._roster.spawn(candidate, 1, now)
+    def _children(self) -> list[Child]:
+        return [child for keeper in self._keepers for child in keeper.roster]
 
-    def _renew(self, now: float) -> None:
-        """Bring the current generation to its first target, and retire the older ones as it becomes ready."""
-        current = self._current
-        old = self._roster.older(current)
-        if current.filled and not old:
-            return
-        own = [child.state for child in self._roster.serving(current)]
-        starting = own.count(State.STARTING)
-        plan = plan_renewal(current.target, starting, len(own) - starting, len(old))
-        if not current.filled:
-            spawned = self._roster.spawn(current, plan.spawn, now)
-            current.filled = len(own) + spawned >= current.target
-        for child in old[: plan.retire]:
-            child.retire(now)
+    # What ``load`` gives.
 
-    def _replace(self, died: int, now: float) -> None:
-        """Replace at once who has died; what the back-off forbids now stays owed."""
-        self._owed += died
-        if self._owed:
-            idle, busy = self._roster.count(self._current)
-            wanted = plan_replacements(self._owed, idle, busy, self._current.pool.limits)
-            self._owed = wanted - self._roster.spawn(self._current, wanted, now)
-
-    def _keep_spares(self, now: float) -> None:
-        limits = self._current.pool.limits
-        idle, busy = self._roster.count(self._current)
-        plan = plan_spares(idle, busy, limits, self._spawn_rate)
-        self._spawn_rate = plan.spawn_rate
-        if plan.loud:
-            self._log.info("short of spare workers: %d idle, %d busy, starting %d", idle, busy, plan.spawn)
-        if plan.at_ceiling and not self._ceiling_told:
-            self._ceiling_told = True
-            self._log.warning("MaxServers (%d) reached: the next requests wait", limits.max_servers)
-        self._roster.spawn(self._current, plan.spawn, now)
-        spare = sorted((c for c in self._roster.serving(self._current)), key=lambda c: (c.state is State.IDLE, c.index))
-        for child in spare[len(spare) - plan.retire :]:
-            child.retire(now)
-        quiet = not (plan.spawn or plan.retire) and all(child.state is State.IDLE for child in self._roster)
-        self._next_tick = now + (QUIET_TICK if quiet else TICK)
-
-    # Generations: what ``load`` gave, one after the other.
-
-    def _load(self) -> Pool | None:
+    def _load(self) -> Sequence[Pool]:
         try:
-            return self._load_pool()
+            return self._load_pools()
         except GatewayError as error:
             self._log.error("%s", error)
         except Exception:  # noqa: BLE001 - a reload that fails in any way must leave the old workers as they are
             self._log.exception("loading failed")
-        return None
-
-    def _generation(self, pool: Pool, target: int) -> Generation:
-        self._generations += 1
-        return Generation(self._generations, pool, target)
+        return ()
 
     def _reload(self, now: float) -> None:
         self._reload_wanted = False
         self._reload_at = now + RELOAD_PAUSE
-        pool = self._load()
-        if pool is None:
+        pools = {pool.name: pool for pool in self._load()}
+        if not pools:
             self._log.error("reload failed, the old workers stay")
+            for keeper in self._keepers:
+                keeper.resume(now)
             return
         gc.collect()
-        self._roster.make_room(pool.limits.slots)
-        left, self._candidate = self._candidate, self._generation(pool, 1)
-        if left is not None:
-            self._drop(left)
-        self._log.info("reload: trying generation %d", self._candidate.number)
+        self._keepers = [keeper for keeper in self._keepers if not (keeper.failed and not keeper.roster)]
+        living = {keeper.name: keeper for keeper in self._keepers if not keeper.over}
+        # First those that stay: what two of them share, or one takes over from another, is never closed in between.
+        for name, pool in pools.items():
+            if name in living:
+                living[name].reload(pool, now)
+            else:
+                self._log.info("reload: a new pool, %s", name)
+                self._keepers.append(Keeper(pool, self._household, self._stacks))
+        for name, keeper in living.items():
+            if name not in pools:
+                keeper.end(now)
 
-    def _adopt(self, candidate: Generation) -> None:
-        old, self._current, self._candidate = self._current, candidate, None
-        limits = candidate.pool.limits
-        candidate.target = min(max(limits.start_servers, len(self._roster.older(candidate))), limits.max_servers)
-        self._ceiling_told = False
-        self._spawn_rate = 1
-        self._log.info("reload: generation %d serves, %d workers", candidate.number, candidate.target)
-        self._close_unshared(old)
+    # Listeners: each is open in the supervisor as long as some generation has it.
 
-    def _drop(self, candidate: Generation) -> None:
-        for child in self._roster.serving(candidate):
-            child.stop(monotonic())
-        self._close_unshared(candidate)
+    def _listeners(self) -> Iterator[socket]:
+        for keeper in self._keepers:
+            for generation in keeper.generations:
+                yield from generation.pool.listeners
 
-    def _listeners(self) -> list[socket]:
-        generations = [generation for generation in (self._current, self._candidate) if generation]
-        return [listener for generation in generations for listener in generation.pool.listeners]
-
-    def _close_unshared(self, left: Generation) -> None:
+    def _release(self, left: Generation) -> None:
+        """Close what only ``left``, of which no keeper knows any more, had."""
         kept = set(map(id, self._listeners()))
         close_listeners(listener for listener in left.pool.listeners if id(listener) not in kept)
 
     def _give_up(self, generation: Generation) -> None:
         """Close, in a new child of ``generation``, what is the supervisor's."""
         self._signals.close()
+        os.close(self._household.lifeline.write_fd)
+        os.close(self._household.news.read_fd)
         own = set(map(id, generation.pool.listeners))
         for listener in self._listeners():
             if id(listener) not in own:
                 listener.close()
 
-    # The way out.
+    # Orders, and the way out.
 
     def _rise(self, stop: Stop) -> None:
         if stop <= self._stop:
@@ -277,22 +234,45 @@ class Supervisor:
         now = monotonic()
         if stop is Stop.KILL:
             self._killed_at = now
-        for child in self._roster:
+        for keeper in self._keepers:
             if stop is Stop.KILL:
-                child.kill()
+                keeper.roster.kill()
             elif stop is Stop.STOP:
-                child.stop(now)
+                keeper.stop(now)
             else:
-                child.retire(now)
+                keeper.retire(now)
+
+    def _bury_all(self) -> None:
+        for keeper in self._keepers:
+            keeper.roster.kill()
+        deadline = monotonic() + LAST_WAIT
+        while self._children() and monotonic() < deadline:
+            self._signals.wait(deadline - monotonic())
+            self._signals.take()
+            self._reap(monotonic())
 
     def _on_terminate(self) -> None:
         self._rise(Stop.STOP if self._stop < Stop.STOP else Stop.KILL)
 
+    def _on_quit(self) -> None:
+        self._rise(Stop.RETIRE)
+
     def _on_hangup(self) -> None:
         self._reload_wanted = True
 
-    def _on_quit(self) -> None:
-        self._rise(Stop.RETIRE)
+    def _on_more(self) -> None:
+        self._tell_keepers(lambda keeper: keeper.add(1, monotonic()))
+
+    def _on_fewer(self) -> None:
+        self._tell_keepers(lambda keeper: keeper.add(-1, monotonic()))
+
+    def _on_pause(self) -> None:
+        self._tell_keepers(lambda keeper: keeper.pause(monotonic()))
+
+    def _tell_keepers(self, order: Callable[[Keeper], None]) -> None:
+        if self._stop is Stop.NO:
+            for keeper in self._keepers:
+                order(keeper)
 
 
 ACTIONS: dict[int, Callable[[Supervisor], None]] = {
@@ -300,6 +280,9 @@ ACTIONS: dict[int, Callable[[Supervisor], None]] = {
     signal.SIGINT: Supervisor._on_terminate,
     signal.SIGQUIT: Supervisor._on_quit,
     signal.SIGHUP: Supervisor._on_hangup,
+    signal.SIGTTIN: Supervisor._on_more,
+    signal.SIGTTOU: Supervisor._on_fewer,
+    signal.SIGWINCH: Supervisor._on_pause,
 }
 """What each signal means."""
 NO_MEANING = (signal.SIGUSR1, signal.SIGUSR2)

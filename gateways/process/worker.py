@@ -5,6 +5,7 @@ Everything here runs in the child (or in the only process, under ``single``), no
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
@@ -13,8 +14,10 @@ from socket import socket
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from gateways.process.pool import Pool
+from gateways.process.privileges import become
 from gateways.process.scoreboard import Slot
-from gateways.process.signals import Bell, wake
+from gateways.process.signals import STACK_SIGNAL, Bell, wake
 
 if TYPE_CHECKING:
     from gateways.core.interfaces import Log
@@ -33,7 +36,18 @@ class Worker:
     request.
     """
 
-    __slots__ = ("_news", "_wake", "lifeline_fd", "listeners", "log", "max_requests", "slot", "stop_requested")
+    __slots__ = (
+        "_news",
+        "_stacks_fd",
+        "_wake",
+        "lifeline_fd",
+        "listeners",
+        "log",
+        "max_requests",
+        "one_connection",
+        "slot",
+        "stop_requested",
+    )
 
     def __init__(
         self,
@@ -43,6 +57,8 @@ class Worker:
         max_requests: int,
         log: Log,
         news: Bell | None = None,
+        one_connection: bool = False,
+        stacks_fd: int = -1,
     ) -> None:
         self.slot = slot
         self.listeners = listeners
@@ -50,7 +66,9 @@ class Worker:
         self.max_requests = max_requests
         self.log = log
         self.stop_requested = ""
+        self.one_connection = one_connection
         self._news = news
+        self._stacks_fd = stacks_fd
         self._wake = Bell()
 
     @property
@@ -76,14 +94,15 @@ class Worker:
         signal.signal(signal.SIGTERM, self._on_stop)
         signal.signal(signal.SIGQUIT, self._on_retire)
         self.slot.idle()
-        self._tell()
+        self.tell()
 
     def leaving(self) -> None:
         """Say that this worker takes no new connection and will leave: its successor is started now."""
         self.slot.closing()
-        self._tell()
+        self.tell()
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Make the supervisor look at the scoreboard now."""
         if self._news is not None:
             self._news.ring()
 
@@ -100,6 +119,9 @@ class Worker:
         for number in (signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGQUIT, self._on_retire)
+        if self._stacks_fd >= 0:
+            # Answered in C, by whichever thread takes it: also while some C function keeps the interpreter for itself.
+            faulthandler.register(STACK_SIGNAL, self._stacks_fd, all_threads=True)
 
     def answer_terminal(self) -> None:
         """Let a first INT ask this process to stop, and a second one interrupt it: for a process without supervisor."""
@@ -125,7 +147,7 @@ class Worker:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def run_worker(make: Callable[[], Worker], serve: Callable[[Worker], None], give_up: Callable[[], None]) -> NoReturn:
+def run_worker(make: Callable[[], Worker], pool: Pool, give_up: Callable[[], None]) -> NoReturn:
     """Live a worker's whole life in a process just forked, and end it with ``os._exit``; never returns, never raises.
 
     ``give_up`` closes what is the supervisor's. Every signal must be blocked; the mask is cleared here.
@@ -134,7 +156,7 @@ def run_worker(make: Callable[[], Worker], serve: Callable[[Worker], None], give
     status = FAILED
     try:
         give_up()
-        status = _serve(make(), serve)
+        status = _serve(make(), pool)
     except BaseException:  # noqa: BLE001 - the edge of a worker's life: nothing of it may reach the supervisor's code
         sys.excepthook(*sys.exc_info())
     finally:
@@ -142,11 +164,13 @@ def run_worker(make: Callable[[], Worker], serve: Callable[[Worker], None], give
         os._exit(status)
 
 
-def _serve(worker: Worker, serve: Callable[[Worker], None]) -> int:
+def _serve(worker: Worker, pool: Pool) -> int:
     worker.take_signals()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
-        serve(worker)
+        if pool.identity is not None:
+            become(pool.identity)
+        pool.serve(worker)
     except BaseException as error:
         worker.slot.note(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
         worker.log.exception("worker %d ends: %s", os.getpid(), type(error).__name__)

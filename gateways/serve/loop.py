@@ -66,6 +66,7 @@ class ConnectionLoop:
     when it stops accepting, in place of ``slot.closing``. ``wakeups``: descriptors of
     others to watch, each with the function to call when it is readable. ``stop_kind`` is ``""``, ``"retire"`` (kept
     connections get one more answer, within the keep-alive time) or ``"stop"`` (idle connections are closed at once).
+    ``one_connection``: accept one connection, be busy as long as it lasts, and end with it.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class ConnectionLoop:
         log: Log,
         max_requests: int = 0,
         leaving: Callable[[], None] | None = None,
+        one_connection: bool = False,
     ) -> None:
         self.listeners = {listener.fd: listener for listener in listeners}
         self.mounts = mounts
@@ -87,6 +89,8 @@ class ConnectionLoop:
         self.served = 0
         self.stop_kind = ""
         self._recycling = False
+        self._one_connection = one_connection
+        self._taken = False
         self.connections: dict[int, Connection] = {}
         self.wakeups: dict[int, Callable[[], None]] = {}
         self._leaving = leaving or slot.closing
@@ -119,7 +123,7 @@ class ConnectionLoop:
         pulse = self._pulse
         idle_wait = self._longest_wait
         wait = 1.0 if idle_wait is None else min(1.0, idle_wait)
-        while connections or not self.stop_kind:
+        while connections or not (self.stop_kind or self._taken):
             events = poll(wait if connections else idle_wait, _BATCH)
             if pulse is not None:
                 pulse()
@@ -139,6 +143,8 @@ class ConnectionLoop:
                     self.wakeups[fd]()
             if connections and monotonic() >= self._next_sweep:
                 self._sweep(monotonic())
+        if not self.stop_kind:
+            self._leaving()
         self._epoll.close()
 
     def stop(self, kind: str) -> None:
@@ -182,6 +188,11 @@ class ConnectionLoop:
                 self._make_room(error)
             return
         connection = Connection(fd, listener.wire(peer), self.times)
+        if self._one_connection:
+            # Busy from here on, not only while a request runs: the next connection needs another process.
+            self._taken = True
+            self.slot.busy()
+            self._leave_listeners(accept=False)
         if self.stop_kind:
             connection.last = True
         self._receive(connection)
@@ -337,7 +348,7 @@ class ConnectionLoop:
     def _serve(self, connection: Connection, request: Request) -> bool:
         """Run the application for one request. True when the connection can take another."""
         slot = self.slot
-        slot.busy()
+        slot.begin(request.method, request.target)
         self.served += 1
         if self.served == self.max_requests or self.stop_kind:
             connection.last = True
@@ -365,7 +376,7 @@ class ConnectionLoop:
             self._recycling = True
         if (self.served == self.max_requests or exchange.recycling) and not self.stop_kind:
             self.stop("retire")
-        elif not self.stop_kind:
+        elif not (self.stop_kind or self._taken):
             slot.idle()
         if keep:
             connection.began = 0.0
