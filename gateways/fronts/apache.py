@@ -5,6 +5,7 @@ Speaks http, fastcgi, scgi, ajp and uwsgi; spawns CGI scripts (mod_cgid) and Fas
 
 from __future__ import annotations
 
+import os.path
 import re
 
 from gateways.core.metavariables import FORWARDED
@@ -21,6 +22,7 @@ _MODULES_FOLDER = "/usr/lib/apache2/modules"
 _KEEPING = ("http", "fastcgi", "ajp")
 _VARIABLE_WIRES = ("fastcgi", "scgi", "uwsgi")
 _DEFAULT_PACKET = 8192
+_NO_LIMIT = (1 << 31) - 1
 _REASONS = parse_reasons(
     r"""
 ^ *MergeSlashes
@@ -63,6 +65,12 @@ ProxyFCGIBackendType
 PATH_INFO
     Under ProxyPass, httpd sets no PATH_INFO, and SCRIPT_NAME is the whole path. The pool knows its mounts and
     splits the path by itself: it wants all of it in PATH_INFO.
+FcgidMaxRequestLen
+    The default is 128 KiB, and a larger upload is answered with 500.
+FcgidOutputBufferSize
+    An answer arrives piece by piece.
+FcgidWrapper
+    Each of its processes serves one request at a time; mod_fcgid starts and ends them.
 CGIPassAuth
     Otherwise the application never sees the Authorization field.
 """
@@ -113,18 +121,12 @@ def format_whole(site: Site, modules: list[str]) -> list[str]:
 
 def format_host(site: Site) -> list[str]:
     """Return what stands in the virtual host."""
-    lines = ["MergeSlashes Off", "AllowEncodedSlashes On"]
+    lines = ["MergeSlashes Off", "AllowEncodedSlashes On", f"LimitRequestBody {site.body_limit}"]
     if site.spawn:
-        return lines
-    lines += [
-        f"LimitRequestBody {site.body_limit}",
-        "ProxyPreserveHost On",
-        "RequestHeader unset Proxy early",
-        *format_all_backends(site.backends),
-    ]
-    for backend in site.backends:
-        for prefix in backend.prefixes:
-            lines += ["", *block(f'<Location "{prefix or "/"}">', format_backend(site, backend, prefix), "</Location>")]
+        return [*lines, *format_programs(site)]
+    lines += ["ProxyPreserveHost On", "RequestHeader unset Proxy early", *format_all_backends(site.backends)]
+    for prefix, backend in reversed(site.mounts):
+        lines += ["", *block(f'<Location "{prefix or "/"}">', format_backend(site, backend, prefix), "</Location>")]
     return lines
 
 
@@ -175,6 +177,46 @@ def name_backend(backend: Backend) -> str:
     return "gateways-" + re.sub(r"[^a-z0-9]", "-", backend.pool.lower())
 
 
-def format_program(site: Site, program: Program) -> list[str]:
-    """Return the lines for one mount that httpd starts by itself."""
-    return []
+def format_programs(site: Site) -> list[str]:
+    """Return what starts the mounts' files."""
+    alias = "ScriptAlias" if site.spawn == "cgi" else "Alias"
+    lines = format_manager(site) if site.spawn == "fastcgi" else []
+    for program in site.programs:
+        place = program.path if program.prefix else f"{program.path}/"
+        lines.append(f'{alias} "{program.prefix or "/"}" "{place}"')
+    for program in {program.path: program for program in site.programs}.values():
+        inner = format_script(program) if site.spawn == "cgi" else format_application(site, program)
+        folder, name = os.path.split(program.path)
+        files = block(f'<Files "{name}">', ["Require all granted", *inner], "</Files>")
+        lines += ["", *block(f'<Directory "{folder}">', files, "</Directory>")]
+    return lines
+
+
+def format_script(program: Program) -> list[str]:
+    """Return what a CGI script needs."""
+    lines = [f"CGIDScriptTimeout {program.answer_time}"]
+    return [*lines, "CGIPassAuth On"] if program.passes_authorization else lines
+
+
+def format_manager(site: Site) -> list[str]:
+    """Return how mod_fcgid keeps its processes."""
+    seconds = max(program.answer_time for program in site.programs)
+    return [
+        f"FcgidMaxRequestLen {site.body_limit or _NO_LIMIT}",
+        f"FcgidMinProcessesPerClass {min(program.start_servers for program in site.programs)}",
+        f"FcgidMaxProcessesPerClass {max(program.max_servers for program in site.programs)}",
+        f"FcgidMaxRequestsPerProcess {max(program.max_requests for program in site.programs)}",
+        f"FcgidIOTimeout {seconds}",
+        f"FcgidBusyTimeout {seconds}",
+        "FcgidPassHeader Authorization",
+        *(["FcgidOutputBufferSize 0"] if site.stream else []),
+    ]
+
+
+def format_application(site: Site, program: Program) -> list[str]:
+    """Return what starts a FastCGI application."""
+    return [
+        "Options +ExecCGI",
+        "SetHandler fcgid-script",
+        f'FcgidWrapper "{site.command} run --model {program.model} {program.path}"',
+    ]

@@ -21,6 +21,8 @@ path_regexp
     The path matcher compares without case, and /app* would also be /apple.
 -Proxy
     A script would find it as HTTP_PROXY, which is a setting of HTTP clients (httpoxy).
+header_down -Server
+    Caddy names itself, and an answer has one Server field at most.
 -Forwarded
     What a client claims about itself is removed; X-Forwarded-For, -Proto and -Host are replaced by Caddy itself. The
     pool believes them if its TrustedProxies names this server.
@@ -50,7 +52,7 @@ def format_caddy(site: Site) -> list[str]:
     """Return the lines of the configuration."""
     inner = block(f"http://:{site.port} {{", format_site(site))
     if site.folder:
-        use = f"Start: caddy run --adapter caddyfile --config THIS_FILE; stop it with Ctrl-C"
+        use = "Start: caddy run --adapter caddyfile --config THIS_FILE; stop it with Ctrl-C"
         inner = [*format_whole(site), *inner]
     else:
         use = "Append to /etc/caddy/Caddyfile; then: systemctl reload caddy"
@@ -68,14 +70,13 @@ def format_site(site: Site) -> list[str]:
     lines = [f"bind {site.host}"]
     if site.body_limit:
         lines += block("request_body {", [f"max_size {site.body_limit}"])
-    for backend in site.backends:
+    for number, (prefix, backend) in enumerate(site.mounts):
         passing = block(f"reverse_proxy {format_place(backend)} {{", format_backend(site, backend))
-        if "" in backend.prefixes:
-            lines += passing
-            continue
-        name = "@" + re.sub(r"[^A-Za-z0-9_]", "_", backend.pool)
-        paths = "|".join(map(re.escape, backend.prefixes))
-        lines += [f"{name} path_regexp ^({paths})(/|$)", *block(f"handle {name} {{", passing)]
+        if prefix:
+            name = f"@mount{number}"
+            lines += [f"{name} path_regexp ^{re.escape(prefix)}(/|$)", *block(f"handle {name} {{", passing)]
+        else:
+            lines += block("handle {", passing)
     return lines
 
 
@@ -86,7 +87,7 @@ def format_place(backend: Backend) -> str:
 
 def format_backend(site: Site, backend: Backend) -> list[str]:
     """Return what stands in ``reverse_proxy``."""
-    lines = ["header_up -Proxy"]
+    lines = ["header_up -Proxy", "header_down -Server"]
     if backend.wire == "http":
         lines += [f"header_up -{name.title()}" for name in sorted(FORWARDED - _OWN)]
     lines += ["flush_interval -1"] if site.stream else []

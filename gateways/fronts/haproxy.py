@@ -12,7 +12,6 @@ NAME = "haproxy"
 WIRES = ("http", "fastcgi")
 SPAWNS = ()
 
-_ADDED = frozenset({"x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"})
 _REASONS = parse_reasons(
     r"""
 tune\.bufsize
@@ -37,7 +36,8 @@ pool-purge-delay
     Less than the pool's KeepAliveTimeout: no request is sent on a connection that is just being closed.
 path-info
     The pool knows its mounts and splits the path by itself: SCRIPT_NAME is empty, and PATH_INFO is the whole path,
-    decoded once. HAProxy refuses a path with an encoded newline then.
+    decoded once. HAProxy answers 500 to a path with an encoded newline; with set-param in place of this, it would
+    pass such a path undecoded.
 pass-header
     Otherwise the application never sees this field.
 docroot
@@ -59,7 +59,7 @@ def format_haproxy(site: Site) -> list[str]:
         parts.append(block(f"backend {name_backend(backend)}", format_backend(site, backend), ""))
         if backend.wire == "fastcgi":
             parts.append(block(f"fcgi-app {name_backend(backend)}", format_application(site), ""))
-    whole = block("global", ["tune.bufsize 65536", "stats socket /dev/null"][:1], "")
+    whole = block("global", ["tune.bufsize 65536"], "")
     inner = [line for part in ([whole, *parts] if site.folder else parts) for line in ("", *part)]
     use = "Append to /etc/haproxy/haproxy.cfg, and write `tune.bufsize 65536` in its global section; then: "
     use += "haproxy -c -f /etc/haproxy/haproxy.cfg && systemctl reload haproxy"
@@ -86,10 +86,9 @@ def format_frontend(site: Site) -> list[str]:
     ]
     if site.body_limit:
         lines.append(f"http-request deny deny_status 413 if {{ req.body_size gt {site.body_limit} }}")
-    for backend in site.backends:
-        for prefix in backend.prefixes:
-            condition = f" if {{ path,url_dec -m reg ^{re.escape(prefix)}(/|$) }}" if prefix else ""
-            lines.append(f"use_backend {name_backend(backend)}{condition}")
+    for prefix, backend in site.mounts:
+        condition = f" if {{ path,url_dec -m reg ^{re.escape(prefix)}(/|$) }}" if prefix else ""
+        lines.append(f"use_backend {name_backend(backend)}{condition}")
     return lines
 
 

@@ -5,6 +5,7 @@ Speaks http, fastcgi, scgi, uwsgi, and ajp for requests without a body; spawns C
 
 from __future__ import annotations
 
+import os.path
 import re
 
 from gateways.core.metavariables import FORWARDED
@@ -16,6 +17,7 @@ WIRES = ("http", "fastcgi", "scgi", "uwsgi", "ajp")
 SPAWNS = ("cgi", "fastcgi")
 
 _MODULES = {"http": "proxy", "fastcgi": "fastcgi", "scgi": "scgi", "uwsgi": "scgi", "ajp": "ajp13"}
+_SPAWN_MODULES = {"cgi": ("alias", "cgi"), "fastcgi": ("fastcgi",)}
 _ROOTED = ("fastcgi", "scgi", "uwsgi")
 _KIB = 1024
 _REASONS = parse_reasons(
@@ -46,6 +48,12 @@ set-request-header
     believes them if its TrustedProxies names this server. Proxy would become HTTP_PROXY in a script (httpoxy).
 force-http10
     With HTTP/1.0 an answer ends with the connection, and one that was cut looks whole.
+max-procs
+    One process for lighttpd, which keeps so many workers by itself.
+^ *alias\.url
+    What is left of the path after the file is PATH_INFO.
+^ *cgi\.assign
+    The file is run as it is.
 ^ *ajp13
     mod_ajp13 of 1.4.69 loses the path below any key but "", decodes it before it sends it, and sends the packets of a
     request body without their length, which ends the request. Use it for requests without a body, or not at all.
@@ -88,8 +96,8 @@ def format_whole(site: Site) -> list[str]:
 
 def format_modules(site: Site, sign: str) -> str:
     """Return the line that loads modules."""
-    names = dict.fromkeys(_MODULES[backend.wire] for backend in site.backends)
-    names = {**({"setenv": None} if "proxy" in names else {}), **names}
+    names = list(dict.fromkeys(_MODULES[backend.wire] for backend in site.backends))
+    names = ["setenv", *names] if "proxy" in names else names or list(_SPAWN_MODULES[site.spawn])
     listed = ", ".join(f'"mod_{name}"' for name in names)
     return f"server.modules {sign} ( {listed} )"
 
@@ -101,22 +109,26 @@ def format_mounts(site: Site) -> list[str]:
         f"server.stream-request-body = {1 if site.stream else 0}",
         f"server.stream-response-body = {2 if site.stream else 1}",
     ]
-    for backend in site.backends:
-        for prefix in backend.prefixes:
-            settings = format_backend(site, backend)
-            lines += block(f'$HTTP["url"] =~ "^{re.escape(prefix)}(/|$)" {{', settings) if prefix else settings
+    for prefix, backend in reversed(site.mounts):
+        lines += format_place(prefix, format_backend(backend))
+    for number, program in enumerate(reversed(site.programs)):
+        inner = format_script(program) if site.spawn == "cgi" else format_program(site, program, number)
+        lines += format_place(program.prefix, inner)
     return lines
 
 
-def format_backend(site: Site, backend: Backend) -> list[str]:
+def format_place(prefix: str, lines: list[str]) -> list[str]:
+    """Return lines that hold below ``prefix``; of several such places the last counts."""
+    return block(f'$HTTP["url"] =~ "^{re.escape(prefix)}(/|$)" {{', lines) if prefix else lines
+
+
+def format_backend(backend: Backend) -> list[str]:
     """Return what passes every path here to a backend."""
     place = [f'"socket" => "{backend.socket}"'] if backend.socket else []
     place = place or [f'"host" => "{backend.host}"', f'"port" => {backend.port}']
     words = [*place, '"check-local" => "disable"']
     if backend.wire in _ROOTED:
         words.append('"fix-root-scriptname" => "enable"')
-    if backend.wire == "uwsgi":
-        words.append('"protocol" => "uwsgi"')
     words += [
         '"connect-timeout" => 5',
         f'"read-timeout" => {backend.answer_time}',
@@ -125,7 +137,9 @@ def format_backend(site: Site, backend: Backend) -> list[str]:
     key = "/" if backend.wire in _ROOTED else ""
     module = _MODULES[backend.wire]
     lines = block(f'{module}.server = ( "{key}" => ((', [word + "," for word in words], ")) )")
-    return [*(format_fields() if module == "proxy" else []), *lines]
+    if backend.wire == "uwsgi":
+        return ['scgi.protocol = "uwsgi"', *lines]
+    return [*format_fields(), *lines] if module == "proxy" else lines
 
 
 def format_fields() -> list[str]:
@@ -137,6 +151,25 @@ def format_fields() -> list[str]:
     ]
 
 
-def format_program(site: Site, program: Program) -> list[str]:
-    """Return the lines for one mount that lighttpd starts by itself."""
-    return []
+def format_program(site: Site, program: Program, number: int) -> list[str]:
+    """Return what starts a FastCGI application and passes every path here to it."""
+    command = f"{site.command} run --start-servers {program.start_servers} --model {program.model} {program.path}"
+    words = [
+        f'"socket" => "{site.folder or "/run/lighttpd"}/gateways-{number}.sock"',
+        f'"bin-path" => "{command}"',
+        '"max-procs" => 1',
+        '"check-local" => "disable"',
+        f'"read-timeout" => {program.answer_time}',
+    ]
+    if not program.prefix:
+        words.append('"fix-root-scriptname" => "enable"')
+    return block(f'fastcgi.server = ( "{program.prefix or "/"}" => ((', [word + "," for word in words], ")) )")
+
+
+def format_script(program: Program) -> list[str]:
+    """Return what starts a CGI script for every path here."""
+    return [
+        f'alias.url = ( "{program.prefix or "/"}" => "{program.path}{"" if program.prefix else "/"}" )',
+        f'cgi.assign = ( "{os.path.basename(program.path)}" => "" )',
+        f'cgi.limits = ( "read-timeout" => {program.answer_time}, "write-timeout" => {program.answer_time} )',
+    ]

@@ -154,10 +154,9 @@ def format_server(site: Site) -> list[str]:
         "underscores_in_headers off;",
         f"set $gateways_host {host};",
     ]
-    for backend in site.backends:
-        for prefix in backend.prefixes:
-            place = f"location ~ ^{re.escape(prefix)}(/|$) {{" if prefix else "location / {"
-            lines += ["", *block(place, format_backend(site, backend))]
+    for prefix, backend in site.mounts:
+        place = f"location ~ ^{re.escape(prefix)}(/|$) {{" if prefix else "location / {"
+        lines += ["", *block(place, format_backend(site, backend))]
     return lines
 
 

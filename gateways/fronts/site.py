@@ -1,16 +1,16 @@
 """What a front server's configuration is made of: where it listens, and what stands behind it.
 
-Made from the settings of a configuration; knows no front server. Pure.
+Made from the settings of a configuration; knows no front server.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 
 from gateways.config.addresses import ListenAddress, parse_listen, split_host
 from gateways.config.settings import MountSettings, PoolSettings, ServerSettings
-from gateways.config.targets import Target
 from gateways.core.errors import ConfigurationError
 
 _PATIENCE = 15
@@ -59,11 +59,22 @@ class Backend:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One mount that a front runs by itself, as a CGI script: ``script`` is an executable file, ``""`` for none."""
+    """One mount whose application the front starts by itself.
+
+    ``path``: the application's file. ``executable``: whether that is a program as it is, and so can be a CGI script.
+    The rest are settings of the mount and its pool; ``answer_time`` is as in ``Backend``.
+    """
 
     prefix: str
-    script: str
-    target: str
+    path: str
+    executable: bool
+    model: str
+    passes_authorization: bool
+    start_servers: int
+    max_servers: int
+    max_requests: int
+    answer_time: int
+    body_limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +99,16 @@ class Site:
     command: str = ""
 
     @property
+    def mounts(self) -> tuple[tuple[str, Backend], ...]:
+        """(prefix, backend) of every path that is passed on, the longest first."""
+        pairs = [(prefix, backend) for backend in self.backends for prefix in backend.prefixes]
+        return tuple(sorted(pairs, key=lambda pair: -len(pair[0])))
+
+    @property
     def body_limit(self) -> int:
-        """The largest request body that any backend takes, in bytes; 0 for no limit."""
+        """The largest request body that anything here takes, in bytes; 0 for no limit."""
         limits = [backend.body_limit for backend in self.backends]
+        limits += [program.body_limit for program in self.programs]
         return max(limits) if all(limits) and limits else 0
 
     @property
@@ -166,15 +184,37 @@ def plan_answer_time(mounts: tuple[MountSettings, ...]) -> int:
     return math.ceil(max((_ANSWER_TIME, *limits))) + _PATIENCE
 
 
-def plan_programs(settings: ServerSettings) -> tuple[Program, ...]:
-    """Return what a front runs for each mount when it starts CGI scripts by itself."""
-    return tuple(
-        Program(mount.path.rstrip("/"), find_script(mount.target), str(mount.target))
-        for pool in settings.pools
-        for mount in pool.mounts
+def read_programs(settings: ServerSettings, way: str, front: str) -> tuple[Program, ...]:
+    """Return what a front starts for each mount, the longest path first. Looks at the files.
+
+    Raise ``ConfigurationError`` when a mount is no file, or is no program where it has to be one (``way`` is cgi).
+    """
+    programs = [make_program(pool, mount, front) for pool in settings.pools for mount in pool.mounts]
+    for program in programs:
+        if way == "cgi" and not program.executable:
+            raise ConfigurationError(
+                f"{front} runs {program.path} as a CGI script, and it is no program: let its first line be "
+                '"#!/usr/bin/env -S gateways run", and chmod +x it'
+            )
+    return tuple(sorted(programs, key=lambda program: -len(program.prefix)))
+
+
+def make_program(pool: PoolSettings, mount: MountSettings, front: str) -> Program:
+    """Return what a front starts for a mount. Looks at the file. Raise ``ConfigurationError`` when it is none."""
+    path = mount.target.path
+    if mount.target.kind not in ("script", "executable", "callable_file"):
+        raise ConfigurationError(
+            f"{front} can start a file only, and {mount.path} is {mount.target}: name a file as Target"
+        )
+    return Program(
+        prefix=mount.path.rstrip("/"),
+        path=path,
+        executable=os.access(path, os.X_OK),
+        model=mount.model,
+        passes_authorization=mount.pass_authorization or mount.model in ("wsgi", "handler"),
+        start_servers=pool.start_servers,
+        max_servers=pool.max_servers,
+        max_requests=pool.max_requests_per_child,
+        answer_time=plan_answer_time((mount,)),
+        body_limit=pool.limit_request_body,
     )
-
-
-def find_script(target: Target) -> str:
-    """Return the file that is a CGI script as it is; ``""`` for a callable, which needs ``gateways cgi``."""
-    return target.path if target.kind in ("script", "executable") else ""

@@ -9,7 +9,7 @@ from gateways.config.settings import ServerSettings
 from gateways.core.errors import ConfigurationError
 from gateways.fronts import apache, caddy, haproxy, lighttpd, nginx
 from gateways.fronts.lines import remark
-from gateways.fronts.site import Site, parse_front_listen, plan_backends, plan_programs
+from gateways.fronts.site import Site, parse_front_listen, plan_backends, read_programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,9 @@ def format_front(name: str, settings: ServerSettings, wishes: Wishes) -> str:
         raise ConfigurationError(f"{name} cannot spawn {wishes.spawn}: {can}")
     host, port = parse_front_listen(wishes.listen)
     backends = () if wishes.spawn else plan_backends(settings, front.wires, wishes.wire, name)
+    programs = read_programs(settings, wishes.spawn, name) if wishes.spawn else ()
     site = Site(
-        host, port, backends, plan_programs(settings), wishes.spawn, wishes.reuse, wishes.stream, wishes.folder,
+        host, port, backends, programs, wishes.spawn, wishes.reuse, wishes.stream, wishes.folder,
         settings.file, wishes.command,
     )  # fmt: skip
     return "\n".join([*format_head(front, site), *front.format(site), ""])
@@ -82,4 +83,11 @@ def format_head(front: Front, site: Site) -> list[str]:
             )
         if backend.wire == "http" and not backend.trusts_front:
             lines += remark("The pool's TrustedProxies does not name this server: it believes no X-Forwarded-* field.")
+    if site.spawn == "fastcgi":
+        lines += remark(
+            f"{front.name} starts `gateways run` for each mount. Of our configuration it knows the mount's file, path and "
+            "model and the pool's numbers of servers and requests; other settings are not passed on."
+        )
+    if site.spawn == "cgi":
+        lines += remark(f"{front.name} starts each mount's file for every request; our configuration says no more.")
     return lines
