@@ -149,7 +149,7 @@ def run_worker(
         worker.log,
         worker.max_requests,
         worker.leaving,
-        worker.one_connection,
+        one_connection=worker.one_connection,
     )
 
     def obey() -> None:
