@@ -14,7 +14,7 @@ from bench import wires
 from bench.answers import Answer, ask, is_whole
 from bench.load import Job
 from bench.outcome import format_report, format_text
-from bench.peers import FOLDER, choose_peers, find_missing, format_stamp, parse_peers, read_peers
+from bench.peers import FOLDER, choose_peers, find_missing, format_stamp, install_peer, parse_peers, read_peers
 from bench.report.wires import find_verdicts
 from bench.results import Contender, Run, Sample, Scenario
 from bench.servers import Recipe, ServerFailed, one_worker, start_server
@@ -220,6 +220,18 @@ def test_a_peer_that_is_not_installed_says_how(tmp_path: Path, monkeypatch: pyte
     assert find_missing(peer)
     (peer.folder / "installed").write_text(format_stamp(peer))
     assert find_missing(peer) == ""
+
+
+def test_an_installation_that_fails_says_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a file stands in the folder's place, no environment can be made."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / FOLDER).write_text("")
+    (peer,) = parse_peers(ROW)
+    said: list[str] = []
+    failure = install_peer(peer, said.append)
+    assert failure.endswith("; it needs gcc")
+    assert len(said) == 1
+    assert find_missing(peer)
 
 
 def test_the_table_has_those_whom_the_verdicts_name() -> None:
