@@ -222,8 +222,13 @@ class Player:
             frame = wire.format_frame(len(piece)) if piece and len(piece) % 2 else None
             pieces += [wire.format_body(piece)] if frame is None else [frame[0], piece, frame[1]]
         if answer.kind == ABORT:
-            return [*pieces, b"" if wire.cut_needs_reset else wire.format_abort()]
+            return [*pieces, self._abort()]
         return [*pieces, wire.format_end()]
+
+    def _abort(self) -> bytes:
+        """Return what tells that a response was cut: nothing where a reset does, which a UNIX socket cannot send."""
+        resets = self.wire.cut_needs_reset and not self.choices.loose
+        return b"" if resets else self.wire.format_abort()
 
     def _check(self, response: list[bytes], method: str, status: int, body: bytes) -> Reply:
         """Send a response, and check that the peer reads what was meant."""
@@ -246,8 +251,8 @@ class Player:
         wire = self.wire
         if not begun:
             response = [format_error(wire, status, text)]
-        elif not wire.cut_needs_reset:
-            response = [*response, wire.format_abort()]
+        else:
+            response = [*response, self._abort()]
         self._send(b"".join(response))
         assert self._request is not None
         kept = wire.finish()
