@@ -89,5 +89,5 @@ def format_head(front: Front, site: Site) -> list[str]:
             "model and the pool's numbers of servers and requests; other settings are not passed on."
         )
     if site.spawn == "cgi":
-        lines += remark(f"{front.name} starts each mount's file for every request; our configuration says no more.")
+        lines += remark(f"{front.name} starts each mount's file for each request; our configuration says no more.")
     return lines

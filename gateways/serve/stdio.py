@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from gateways.core.mounts import MountTable
 
 RECEIVE = 65536
+MAX_DISCARD = 1 << 24
+"""Bytes of an unread request body that are read and dropped."""
+_FILE_TYPE, _SOCKET = 0o170000, 0o140000  # ``stat`` would be one import more
 
 
 class StdioConnection:
@@ -61,8 +64,24 @@ class StdioConnection:
         """Wait for bytes of the request body and give them to the wire."""
         self.wire.receive(os.read(self._input_fd, RECEIVE))
 
-    def reset(self) -> None:
+    def reset(self) -> bool:
         """A CGI program cannot reset the client's connection; its exit status tells."""
+        return False
+
+    def discard_input(self) -> None:
+        """Read the rest of a request body, where standard input is a socket.
+
+        It is standard output, too, then (Apache's mod_cgid), and closing it with bytes unread would cost the client the
+        end of its answer.
+        """
+        try:
+            if os.fstat(self._input_fd).st_mode & _FILE_TYPE != _SOCKET:
+                return
+            left = MAX_DISCARD
+            while left > 0 and (data := os.read(self._input_fd, RECEIVE)):
+                left -= len(data)
+        except OSError:
+            pass
 
 
 class StreamConnection(StdioConnection):
@@ -80,6 +99,9 @@ class StreamConnection(StdioConnection):
         """Wait for bytes of the request body and give them to the wire."""
         self.wire.receive(self._input.read(RECEIVE))
 
+    def discard_input(self) -> None:
+        """Leave the streams to whoever made them."""
+
 
 def run_once(wire: Wire, mounts: MountTable, log: Log, streams: tuple[IO[bytes], IO[bytes]] | None = None) -> int:
     """Serve the one request of ``wire`` on descriptors 0 and 1, or on ``streams`` (input, output).
@@ -92,6 +114,7 @@ def run_once(wire: Wire, mounts: MountTable, log: Log, streams: tuple[IO[bytes],
     except RemoteProtocolError as error:
         log.warning("refused a request with %d: %s", error.status, error)
         connection.send(wire.format_response(f"{error.status} Refused", [], f"{error.message}\n".encode(), True))
+        connection.discard_input()
         return 1
     if request is None:
         return 1
@@ -106,6 +129,8 @@ def run_once(wire: Wire, mounts: MountTable, log: Log, streams: tuple[IO[bytes],
         return _fail(exchange, error, log)
     finally:
         exchange.run_cleanups()
+        if not wire.body_complete():
+            connection.discard_input()
     return 1 if exchange.was_cut else 0
 
 

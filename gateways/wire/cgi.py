@@ -5,7 +5,7 @@ One request, one response, one process. Knows bytes and variables; the environme
 
 from __future__ import annotations
 
-from gateways.core.errors import BodyIncomplete, LengthMismatch
+from gateways.core.errors import BodyIncomplete, LengthMismatch, RemoteProtocolError
 from gateways.core.request import Endpoint, VariableRequest
 from gateways.core.response import STATUS_CODES, format_document_head, format_fields, has_body
 from gateways.core.variables import parse_content_length
@@ -46,7 +46,10 @@ class CGIWire:
         """Return the one request; ``None`` afterwards."""
         if self._request is not None:
             return None
-        self._left = parse_content_length(self._variables.get("CONTENT_LENGTH", ""), self._limits.body)
+        length = self._variables.get("CONTENT_LENGTH", "")
+        if not length and self._variables.get("HTTP_TRANSFER_ENCODING"):  # Apache's mod_cgid collects no such body
+            raise RemoteProtocolError("a chunked body without CONTENT_LENGTH has no end here", 411, "RFC 3875 4.1.2")
+        self._left = parse_content_length(length, self._limits.body)
         kept = {name: value for name, value in self._variables.items() if name not in _DROPPED}
         self._request = VariableRequest(self._endpoint, (kept.get("REMOTE_ADDR", ""), ""), kept, self._left)
         return self._request
