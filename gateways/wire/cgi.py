@@ -5,10 +5,11 @@ One request, one response, one process. Knows bytes and variables; the environme
 
 from __future__ import annotations
 
-from gateways.core.errors import BodyIncomplete, LengthMismatch, RemoteProtocolError
+from gateways.core.errors import BodyIncomplete, RemoteProtocolError
 from gateways.core.request import Endpoint, VariableRequest
-from gateways.core.response import STATUS_CODES, format_document_head, format_fields, has_body
+from gateways.core.response import format_document, format_document_head
 from gateways.core.variables import parse_content_length
+from gateways.wire.single import SingleExchange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,11 +19,10 @@ if TYPE_CHECKING:
 _DROPPED = frozenset({"HTTP_PROXY"})
 
 
-class CGIWire:
+class CGIWire(SingleExchange):
     """See ``core.interfaces.Wire``. ``variables``: the process's environment as Latin-1 text of its bytes."""
 
     cut_needs_reset = False
-    peer_is_done = True
 
     def __init__(self, endpoint: Endpoint, variables: dict[str, str], limits: WireLimits) -> None:
         self._endpoint = endpoint
@@ -72,14 +72,6 @@ class CGIWire:
             raise BodyIncomplete(f"standard input ended {self._left} bytes before CONTENT_LENGTH")
         return None
 
-    def body_complete(self) -> bool:
-        """True when CONTENT_LENGTH bytes have come."""
-        return not self._left
-
-    def take_output(self) -> bytes:
-        """Input causes no output here."""
-        return b""
-
     @property
     def has_partial_request(self) -> bool:
         """A CGI request is whole from the start."""
@@ -90,39 +82,14 @@ class CGIWire:
         """Bytes of body held."""
         return sum(map(len, self._pieces))
 
-    def _carries_body(self, status: str) -> bool:
-        method = self._request.method if self._request is not None else "GET"
-        return has_body(method, STATUS_CODES[status])
-
     def format_response(self, status: str, fields: FieldList, body: bytes, close: bool) -> bytes:
         """Return a whole document."""
-        carries = self._carries_body(status)
-        stated = format_fields(fields)[1]
-        if carries and stated is not None and stated != len(body):
-            raise LengthMismatch
-        no_content = STATUS_CODES[status] in (204, 304)
-        head = format_document_head(status, fields, None if no_content else len(body))
-        return head + body if carries else head
+        method = self._request.method if self._request is not None else "GET"
+        return b"".join(format_document(status, fields, body, method))
 
     def format_head(self, status: str, fields: FieldList, close: bool) -> bytes:
         """Return the head of a document that follows in pieces."""
         return format_document_head(status, fields, None)
-
-    def format_body(self, data: bytes) -> bytes:
-        """A document's body has no framing."""
-        return data
-
-    def format_frame(self, size: int) -> tuple[bytes, bytes] | None:
-        """A document's body has no framing."""
-        return b"", b""
-
-    def format_end(self) -> bytes:
-        """The end of standard output ends a document."""
-        return b""
-
-    def format_abort(self) -> bytes:
-        """The exit status tells the web server."""
-        return b""
 
     def finish(self) -> bool:
         """A CGI process serves one request."""

@@ -18,6 +18,7 @@ from gateways.core.variables import (
     parse_content_length,
 )
 from gateways.wire.pieces import Pieces
+from gateways.wire.single import SingleExchange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def parse_variables(block: bytes) -> dict[str, str]:
     return variables
 
 
-class SCGIWire:
+class SCGIWire(SingleExchange):
     """See ``core.interfaces.Wire``. ``max_head``: bytes of variables; more is refused (431)."""
 
     # Without a length nothing else tells that a body was cut, and Apache corrects a length that the body did not reach.
@@ -170,14 +171,6 @@ class SCGIWire:
             raise BodyIncomplete(f"the connection ended {self._left} bytes before the body did")
         return None
 
-    def body_complete(self) -> bool:
-        """True when CONTENT_LENGTH bytes have come."""
-        return not self._left
-
-    def take_output(self) -> bytes:
-        """Return nothing: input causes no output here."""
-        return b""
-
     @property
     def has_partial_request(self) -> bool:
         """True when some of the netstring has come."""
@@ -201,27 +194,6 @@ class SCGIWire:
     def format_head(self, status: str, fields: FieldList, close: bool) -> bytes:
         """Return the head of a document that follows in pieces."""
         return format_document_head(status, fields, None)
-
-    def format_body(self, data: bytes) -> bytes:
-        """Return ``data``: a document's body has no framing."""
-        return data
-
-    def format_frame(self, size: int) -> tuple[bytes, bytes] | None:
-        """Return nothing before and nothing after."""
-        return b"", b""
-
-    def format_end(self) -> bytes:
-        """Return nothing: the end of the connection ends the document."""
-        return b""
-
-    def format_abort(self) -> bytes:
-        """Return nothing: the body is shorter than the head said."""
-        return b""
-
-    @property
-    def peer_is_done(self) -> bool:
-        """A connection carries one request."""
-        return True
 
     def finish(self) -> bool:
         """Return False: a connection carries one request."""

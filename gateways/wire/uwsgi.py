@@ -23,6 +23,7 @@ from gateways.core.variables import (
     merge_repeated,
     parse_content_length,
 )
+from gateways.wire.single import SingleExchange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def parse_body_length(variables: dict[str, str], limit: int) -> int:
     return parse_content_length(text, limit)
 
 
-class UwsgiWire:
+class UwsgiWire(SingleExchange):
     """One connection's uwsgi state; see ``gateways.core.interfaces.Wire`` for the methods' contract.
 
     ``peer``: the front server's address as accepted. ``notes``: what an operator should know of the request and the
@@ -240,14 +241,6 @@ class UwsgiWire:
         del held[:size]
         return piece
 
-    def body_complete(self) -> bool:
-        """True when CONTENT_LENGTH bytes have arrived."""
-        return not self._left
-
-    def take_output(self) -> bytes:
-        """Input causes no output here."""
-        return b""
-
     @property
     def has_partial_request(self) -> bool:
         """True when some bytes have arrived, and not all of the variables."""
@@ -287,27 +280,6 @@ class UwsgiWire:
     def _format_bare(self, status: str, code: int, lines: str, length: int | None) -> bytes:
         size = "" if length is None or code < 200 or code == 204 else f"Content-Length: {length}\r\n"
         return encode_head(f"HTTP/1.1 {status}\r\n{lines}{size}\r\n")
-
-    def format_body(self, data: bytes) -> bytes:
-        """A body has no framing: there is no chunked coding between a front server and us."""
-        return data
-
-    def format_frame(self, size: int) -> tuple[bytes, bytes] | None:
-        """A body has no framing."""
-        return b"", b""
-
-    def format_end(self) -> bytes:
-        """The end of the connection follows."""
-        return b""
-
-    def format_abort(self) -> bytes:
-        """The cut of the connection tells."""
-        return b""
-
-    @property
-    def peer_is_done(self) -> bool:
-        """A connection carries one request."""
-        return True
 
     @property
     def cut_needs_reset(self) -> bool:
