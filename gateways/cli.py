@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WRONG_USAGE = 2
 FAILED = 1
-COMMANDS = ("serve", "run", "check", "conf", "cgi", "directives")
+COMMANDS = ("serve", "run", "reload", "check", "conf", "cgi", "directives")
 DEFAULT_BIND = "127.0.0.1:8000"
 _RUN_OPTIONS = ("--model", "--bind", "--start-servers")
 _CGI_USAGE = "gateways cgi TARGET [--model MODEL]"
@@ -230,6 +230,12 @@ def make_parser() -> argparse.ArgumentParser:
     serve.add_argument("--config", metavar="FILE", help="serve what this configuration says")
     add_options(serve)
     serve.set_defaults(run=run_serve)
+    reload = commands.add_parser("reload", help="make a running server reload, and say how it went", allow_abbrev=False)
+    reload.add_argument("--pid-file", metavar="FILE", required=True, help="the server's PidFile")
+    reload.add_argument(
+        "--patience", metavar="SECONDS", type=float, default=60.0, help="how long to wait; 60 if not given"
+    )
+    reload.set_defaults(run=run_reload)
     check = commands.add_parser("check", help="name every mistake in a configuration", allow_abbrev=False)
     check.add_argument("--config", metavar="FILE", required=True)
     check.set_defaults(run=run_check)
@@ -365,6 +371,19 @@ def run_serve(options: argparse.Namespace) -> int:
         return FAILED
 
 
+def run_reload(options: argparse.Namespace) -> int:
+    """Reload a running server. Exit status 1 when its old workers stay."""
+    from gateways import server
+    from gateways.core.errors import GatewayError
+
+    try:
+        server.ask_reload(options.pid_file, options.patience)
+    except GatewayError as error:
+        complain(str(error))
+        return FAILED
+    return 0
+
+
 def read_given(options: argparse.Namespace, folder: str) -> tuple[ServerSettings | None, list[ConfigurationError]]:
     """Return (settings, mistakes) of what the command line names: a target, or a file with what overrides it."""
     from gateways.config.options import override_settings, read_options
@@ -400,6 +419,13 @@ def format_announcement(
 
 def format_workers(pool: PoolSettings) -> str:
     """Return how many workers a pool has."""
+    if pool.process_manager != "dynamic":
+        counts = {
+            "static": "always",
+            "ondemand": "as many as there is work for, at most",
+            "fork": "one a connection, at most",
+        }
+        return f"workers: {counts[pool.process_manager]} {pool.max_servers}"
     idle = f"{pool.min_spare_servers} to {pool.max_spare_servers} idle"
     return f"workers: {pool.start_servers} at the start, {idle}, at most {pool.max_servers}"
 

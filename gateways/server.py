@@ -176,6 +176,7 @@ def make_pool(
     """Return the process model's view of a pool: its limits and listeners, and what its workers run."""
     from gateways.process.limits import PoolLimits
     from gateways.process.pool import Pool
+    from gateways.process.privileges import look_up_identity
 
     limits = PoolLimits(
         start_servers=pool.start_servers,
@@ -185,8 +186,14 @@ def make_pool(
         max_requests_per_child=pool.max_requests_per_child,
         max_requests_jitter=pool.max_requests_jitter,
         graceful_timeout=pool.graceful_timeout,
+        manager=pool.process_manager,
+        idle_timeout=pool.process_idle_timeout,
+        request_timeout=pool.request_timeout,
+        slow_timeout=pool.slow_request_timeout,
+        max_memory=pool.max_memory_per_child,
     )
-    return Pool(pool.name, limits, sockets, lambda worker: run_worker(worker, pool, make, announce))
+    identity = look_up_identity(pool.user, pool.group)
+    return Pool(pool.name, limits, sockets, lambda worker: run_worker(worker, pool, make, announce), identity)
 
 
 def open_pool(pool: PoolSettings, listeners: OpenListeners) -> Pool:
@@ -242,12 +249,27 @@ def serve(
     signals are obeyed.
     Raise ``ConfigurationError`` when the first settings cannot be served.
     """
+    import os
+
     from gateways.listening import format_address, preload
     from gateways.process.listeners import OpenListeners
+    from gateways.process.notify import Notifier
+    from gateways.process.pidfile import PidFile
+    from gateways.process.succession import Succession, take_inheritance
     from gateways.process.supervisor import Supervisor
 
-    listeners = OpenListeners()
-    first = [open_pools(settings, listeners)]
+    predecessor, inherited = take_inheritance(os.environ)
+    listeners = OpenListeners(inherited)
+    pid_file = PidFile(settings.pid_file) if settings.pid_file else None
+    if pid_file is not None:
+        pid_file.claim()
+    try:
+        first = [open_pools(settings, listeners)]
+    except ConfigurationError:
+        if pid_file is not None:
+            pid_file.release()
+        raise
+    listeners.close_others(listener for pool in first[0] for listener in pool.listeners)
     preload({place.wire for pool in settings.pools for place in pool.listen})
 
     def load() -> list[Pool]:
@@ -257,7 +279,15 @@ def serve(
         announce([format_address(listener) for pool in first[0] for listener in pool.listeners])
         return first.pop()
 
-    return Supervisor(load, log).run()
+    succession = Succession(predecessor=predecessor)
+    return Supervisor(load, log, pid_file, succession, Notifier(os.environ)).run()
+
+
+def ask_reload(pid_file: str, patience: float) -> None:
+    """Make the supervisor that holds ``pid_file`` reload, and wait for that (seconds). Raise ``GatewayError``."""
+    from gateways.process.asking import ask_reload
+
+    ask_reload(pid_file, patience)
 
 
 def serve_sockets(

@@ -444,8 +444,8 @@ def test_b126_a_generation_that_is_given_up_leaves_no_listener(start: Start, tmp
 def test_signals_without_a_meaning_end_nobody(start: Start) -> None:
     server = start(**fixed(1))
     (worker,) = server.started(1)
+    server.signal(signal.SIGUSR1)
     for number in (signal.SIGUSR1, signal.SIGUSR2):
-        server.signal(number)
         os.kill(worker, number)
     for number in (signal.SIGINT, signal.SIGHUP):  # a worker leaves these to the supervisor
         os.kill(worker, number)

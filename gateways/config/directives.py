@@ -81,6 +81,10 @@ DIRECTIVES: tuple[Directive, ...] = (
     ),
     Directive("LogLevel", _SERVER, choice(*LOG_LEVELS), "info", "The least important messages that are written."),
     Directive(
+        "PidFile", _SERVER, kinds.PATH, "",
+        "The file that holds the supervisor's process number, and a lock as long as it runs; none if not given.",
+    ),
+    Directive(
         "Listen", _POOL, kinds.LISTEN, (ListenAddress("127.0.0.1:8000"),),
         "Where the pool accepts connections, and with WIRE:// before the address what is spoken there: one pool can "
         "speak several wires. A port alone listens on 127.0.0.1; 0.0.0.0 or [::] on every interface. Port 0 takes a "
@@ -127,6 +131,24 @@ DIRECTIVES: tuple[Directive, ...] = (
         "match the whole name. A request with any other gets 403.",
     ),
     Directive(
+        "User", _POOL, kinds.USER, "",
+        "Whom the pool's workers become, for good, before they load the application; needs root. They stay who starts "
+        "the server if not given.",
+    ),
+    Directive(
+        "Group", _POOL, kinds.GROUP, "", "The group that the pool's workers change to; that of User if not given.",
+    ),
+    Directive(
+        "ProcessManager", _POOL, choice("dynamic", "static", "ondemand", "fork"), "dynamic",
+        "How the number of workers is kept. dynamic: by spares, from StartServers to MaxServers. static: always "
+        "MaxServers. ondemand: one when a connection finds none idle, none while nothing comes. fork: the same, and "
+        "each serves one connection only. The last two start with one, to see that the application can be loaded.",
+    ),
+    Directive(
+        "ProcessIdleTimeout", _POOL, number("seconds", 0.1, _DAY), 10.0,
+        "ProcessManager ondemand and fork: how long a worker waits for work before it leaves.", "seconds",
+    ),
+    Directive(
         "StartServers", _POOL, whole(1, 10000), 5, "Workers that are started with the pool.", "workers",
     ),
     Directive(
@@ -149,6 +171,20 @@ DIRECTIVES: tuple[Directive, ...] = (
         "MaxRequestsJitter", _POOL, number("fraction", 0, 1), 0.1,
         "Each worker's own MaxRequestsPerChild is lower by a random part of it, at most this much, so that workers do "
         "not all restart together.", zero="no spread",
+    ),
+    Directive(
+        "MaxMemoryPerChild", _POOL, whole(0), 0,
+        "A worker whose resident memory is larger is replaced, when its successor is ready.", "bytes", zero="any size",
+    ),
+    Directive(
+        "RequestTimeout", _POOL, number("seconds", 0, _DAY), 0.0,
+        "A worker that spends more on one request is killed, and so ends its connection; the log says what it was "
+        "doing. Kept to within two seconds.", "seconds", zero="without limit",
+    ),
+    Directive(
+        "SlowRequestTimeout", _POOL, number("seconds", 0, _DAY), 0.0,
+        "A request that takes longer is logged with its age and the stack of every thread, and goes on.", "seconds",
+        zero="never",
     ),
     Directive(
         "GracefulTimeout", _POOL, number("seconds", 0, _DAY), 30.0,

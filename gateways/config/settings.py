@@ -46,12 +46,19 @@ class PoolSettings:
     packet_size: int
     trust_remote_user: bool
     allowed_attributes: str
+    user: str
+    group: str
+    process_manager: str
+    process_idle_timeout: float
     start_servers: int
     min_spare_servers: int
     max_spare_servers: int
     max_servers: int
     max_requests_per_child: int
     max_requests_jitter: int
+    max_memory_per_child: int
+    request_timeout: float
+    slow_request_timeout: float
     graceful_timeout: float
     listen_backlog: int
     keep_alive_timeout: float
@@ -96,4 +103,5 @@ class ServerSettings:
     file: str
     error_log: str
     log_level: str
+    pid_file: str
     pools: tuple[PoolSettings, ...]

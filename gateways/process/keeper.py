@@ -74,6 +74,11 @@ class Keeper:
             self.candidate is not None or not self.current.filled or bool(self.roster.older(self.current))
         )
 
+    @property
+    def unsettled(self) -> bool:
+        """True while it is not known whether what was loaded last can serve."""
+        return not self.over and (self.candidate is not None or not (self.current.proven and self.current.filled))
+
     # In each turn.
 
     def bury(self, death: Death, now: float) -> bool:

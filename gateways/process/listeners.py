@@ -31,6 +31,11 @@ class Address:
     port: int = 0
     path: str = ""
 
+    @property
+    def parts(self) -> tuple[str, int, str]:
+        """Host, port and path."""
+        return self.host, self.port, self.path
+
     def __str__(self) -> str:
         if self.path:
             return f"unix:{self.path}"
@@ -79,11 +84,17 @@ def is_wildcard(address: Address) -> bool:
 
 
 class Listener(socket.socket):
-    """A listening socket that knows its address and, for a UNIX socket, which file it made and in which process."""
+    """A listening socket that knows its address and, for a UNIX socket, which file it made and in which process.
 
-    __slots__ = ("address", "identity", "owner")
+    ``ordinal``: how many others ask for the same free port before it. ``heritage``: the file that it is to own when the
+    process that made it has left it to us.
+    """
+
+    __slots__ = ("address", "heritage", "identity", "ordinal", "owner")
 
     address: Address
+    ordinal: int
+    heritage: tuple[int, int] | None
     identity: tuple[int, int] | None
     owner: int
 
@@ -205,7 +216,22 @@ def _make(family: int, address: Address) -> Listener:
     listener = Listener(family, socket.SOCK_STREAM)
     listener.address = address
     listener.identity = None
+    listener.heritage = None
+    listener.ordinal = 0
     listener.owner = os.getpid()
+    return listener
+
+
+def adopt_listener(fd: int, address: Address, ordinal: int, identity: tuple[int, int]) -> Listener:
+    """Return the listener that another process has opened and passed on as ``fd``; its file stays that process's."""
+    listener = Listener(fileno=fd)
+    listener.address = address
+    listener.identity = None
+    listener.heritage = identity if address.path else None
+    listener.ordinal = ordinal
+    listener.owner = os.getpid()
+    os.set_inheritable(fd, False)
+    listener.setblocking(False)
     return listener
 
 
@@ -256,6 +282,20 @@ def close_listeners(listeners: Iterable[socket.socket]) -> None:
             listener.close()
 
 
+def own_listeners(listeners: Iterable[socket.socket]) -> None:
+    """Take over the files of those ``listeners`` that were inherited."""
+    for listener in listeners:
+        if isinstance(listener, Listener) and listener.heritage is not None:
+            listener.identity, listener.heritage = listener.heritage, None
+
+
+def disown_listeners(listeners: Iterable[socket.socket]) -> None:
+    """Leave the files of ``listeners`` to whoever goes on with them."""
+    for listener in listeners:
+        if isinstance(listener, Listener):
+            listener.identity = None
+
+
 def number_free_ports(addresses: Sequence[Address]) -> list[tuple[Address, int]]:
     """Return each address with a number: how often it stood there before if it asks for a free port, otherwise 0."""
     keys = []
@@ -270,8 +310,12 @@ def number_free_ports(addresses: Sequence[Address]) -> list[tuple[Address, int]]
 class OpenListeners:
     """What is open, by address, so that a reload keeps listening where it already does."""
 
-    def __init__(self) -> None:
-        self._open: dict[tuple[Address, int], Listener] = {}
+    def __init__(self, inherited: Iterable[Listener] = ()) -> None:
+        self._open = {(listener.address, listener.ordinal): listener for listener in inherited}
+
+    def close_others(self, kept: Iterable[socket.socket]) -> None:
+        """Close what is open and not among ``kept``: what was inherited and is not asked for any more."""
+        close_listeners(self.are_open() - set(kept))
 
     def are_open(self) -> set[Listener]:
         """Return the listeners that are open now."""
@@ -298,6 +342,7 @@ class OpenListeners:
             for key in keys:
                 if key not in known and key not in opened:
                     opened[key] = open_listener(key[0], backlog, mode, defer_accept, owner, group)
+                    opened[key].ordinal = key[1]
         except ConfigurationError:
             close_listeners(opened.values())
             raise

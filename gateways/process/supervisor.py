@@ -19,11 +19,14 @@ from typing import TYPE_CHECKING
 from gateways.core.errors import GatewayError
 from gateways.process.children import Child, reap_children
 from gateways.process.keeper import QUIET_TICK, Keeper
-from gateways.process.listeners import close_listeners
+from gateways.process.listeners import close_listeners, disown_listeners, own_listeners
+from gateways.process.notify import Notifier
+from gateways.process.pidfile import PidFile
 from gateways.process.pool import Generation, Pool
 from gateways.process.roster import Household
 from gateways.process.signals import Bell, SignalQueue
 from gateways.process.stacks import Interrogator
+from gateways.process.succession import Succession
 
 if TYPE_CHECKING:
     from gateways.core.interfaces import Log
@@ -50,16 +53,31 @@ class Stop(IntEnum):
 class Supervisor:
     """Pools of workers, and the way in and out for all of them.
 
-    ``load()`` gives the pools, at first and again on HUP; whatever it raises then keeps the old ones.
+    ``load()`` gives the pools, at first and again on HUP; whatever it raises then keeps the old ones. ``pid_file`` is
+    claimed already, and released at the end. Without ``succession`` there is no successor. ``notifier``: tells the
+    service manager.
     """
 
     _signals: SignalQueue
     _household: Household
     _stacks: Interrogator
 
-    def __init__(self, load: Callable[[], Sequence[Pool]], log: Log) -> None:
+    def __init__(
+        self,
+        load: Callable[[], Sequence[Pool]],
+        log: Log,
+        pid_file: PidFile | None = None,
+        succession: Succession | None = None,
+        notifier: Notifier | None = None,
+    ) -> None:
         self._load_pools = load
         self._log = log
+        self._pid_file = pid_file
+        self._succession = succession
+        self._notifier = notifier or Notifier({})
+        self._settled = False
+        self._reloads = 0
+        self._load_failed = False
         self._keepers: list[Keeper] = []
         self._stop = Stop.NO
         self._killed_at = inf
@@ -91,7 +109,9 @@ class Supervisor:
         finally:
             # Children are left only after a fault of ours, or when they cannot be killed: they must not outlive us.
             self._bury_all()
-            close_listeners(self._listeners())
+            self._close_listeners()
+            if self._pid_file is not None:
+                self._pid_file.release()
             for each in (self._household.news, self._household.lifeline, self._stacks):
                 each.close()
 
@@ -109,6 +129,7 @@ class Supervisor:
             for keeper in self._keepers:
                 keeper.look(now)
             self._stacks.look(now)
+            self._notifier.beat(now)
             if self._stop is Stop.NO:
                 self._maintain(now)
             elif not self._children():
@@ -124,7 +145,11 @@ class Supervisor:
     def _reap(self, now: float) -> None:
         """Collect the dead. Those of nobody here (we may be process 1) go in silence."""
         for death in reap_children():
-            any(keeper.bury(death, now) for keeper in self._keepers)
+            if self._succession is not None and self._succession.bury(death, self._log):
+                if self._pid_file is not None:
+                    self._pid_file.step_back()
+            else:
+                any(keeper.bury(death, now) for keeper in self._keepers)
 
     def _excuse(self, late: float) -> None:
         if late > MOST_LATE:
@@ -141,11 +166,13 @@ class Supervisor:
             self._log.error("stopping: %s", "; ".join(k.current.despair() for k in self._keepers if k.failed))
             self._status = FAILED
             self._rise(Stop.STOP)
-        elif any(keeper.over and not len(keeper.roster) and not keeper.failed for keeper in self._keepers):
+        elif not self._settled and not any(keeper.unsettled for keeper in self._keepers):
+            self._settle()
+        if any(keeper.over and not len(keeper.roster) and not keeper.failed for keeper in self._keepers):
             self._keepers = [keeper for keeper in self._keepers if not keeper.over or keeper.failed or keeper.roster]
 
     def _plan_wake(self, now: float) -> float:
-        moments = [now + QUIET_TICK, self._stacks.deadline]
+        moments = [now + QUIET_TICK, self._stacks.deadline, self._notifier.next_beat]
         if self._stop is Stop.NO:
             for keeper in self._keepers:
                 moments += keeper.moments(now)
@@ -165,6 +192,18 @@ class Supervisor:
     def _children(self) -> list[Child]:
         return [child for keeper in self._keepers for child in keeper.roster]
 
+    def _settle(self) -> None:
+        """Everything that could be started or renewed serves now: whoever waits for that is told."""
+        self._settled = True
+        workers = len(self._children())
+        self._notifier.send("READY=1", f"MAINPID={os.getpid()}", f"STATUS={workers} workers serve")
+        if self._reloads and self._pid_file is not None:
+            failed = self._load_failed or any(keeper.refused or keeper.failed for keeper in self._keepers)
+            self._pid_file.report(self._reloads, failed)
+        if self._succession is not None:
+            own_listeners(self._listeners())
+            self._succession.take_over()
+
     # What ``load`` gives.
 
     def _load(self) -> Sequence[Pool]:
@@ -179,7 +218,11 @@ class Supervisor:
     def _reload(self, now: float) -> None:
         self._reload_wanted = False
         self._reload_at = now + RELOAD_PAUSE
+        self._settled = False
+        self._reloads += 1
+        self._notifier.send("RELOADING=1", f"MONOTONIC_USEC={int(now * 1e6)}")
         pools = {pool.name: pool for pool in self._load()}
+        self._load_failed = not pools
         if not pools:
             self._log.error("reload failed, the old workers stay")
             for keeper in self._keepers:
@@ -216,6 +259,8 @@ class Supervisor:
         self._signals.close()
         os.close(self._household.lifeline.write_fd)
         os.close(self._household.news.read_fd)
+        if self._pid_file is not None:
+            os.close(self._pid_file.fd)
         own = set(map(id, generation.pool.listeners))
         for listener in self._listeners():
             if id(listener) not in own:
@@ -228,7 +273,7 @@ class Supervisor:
             return
         if self._stop is Stop.NO:
             # From here on the last worker that closes its listeners closes the address: nobody waits there in vain.
-            close_listeners(self._listeners())
+            self._close_listeners()
         self._stop = stop
         self._log.info("supervisor %d: %s", os.getpid(), stop.name.lower())
         now = monotonic()
@@ -241,6 +286,13 @@ class Supervisor:
                 keeper.stop(now)
             else:
                 keeper.retire(now)
+
+    def _close_listeners(self) -> None:
+        if self._succession is not None and self._succession.successor:
+            disown_listeners(self._listeners())
+        else:
+            self._notifier.send("STOPPING=1")
+        close_listeners(self._listeners())
 
     def _bury_all(self) -> None:
         for keeper in self._keepers:
@@ -269,6 +321,19 @@ class Supervisor:
     def _on_pause(self) -> None:
         self._tell_keepers(lambda keeper: keeper.pause(monotonic()))
 
+    def _on_successor(self) -> None:
+        if self._stop is not Stop.NO:
+            return
+        if self._succession is None:
+            self._log.warning("no successor is started: this program was not started by `gateways serve`")
+            return
+        # Before the successor looks for it; who has one already has stepped aside.
+        aside = self._pid_file if not self._succession.successor else None
+        if aside is not None:
+            aside.step_aside()
+        if not self._succession.spawn(self._listeners(), self._log) and aside is not None:
+            aside.step_back()
+
     def _tell_keepers(self, order: Callable[[Keeper], None]) -> None:
         if self._stop is Stop.NO:
             for keeper in self._keepers:
@@ -283,7 +348,8 @@ ACTIONS: dict[int, Callable[[Supervisor], None]] = {
     signal.SIGTTIN: Supervisor._on_more,
     signal.SIGTTOU: Supervisor._on_fewer,
     signal.SIGWINCH: Supervisor._on_pause,
+    signal.SIGUSR2: Supervisor._on_successor,
 }
 """What each signal means."""
-NO_MEANING = (signal.SIGUSR1, signal.SIGUSR2)
-"""Signals that other servers take as orders: here they do nothing, rather than end the supervisor."""
+NO_MEANING = (signal.SIGUSR1,)
+"""Signals that other servers take as orders: logs open themselves again, so there is nothing to do."""
