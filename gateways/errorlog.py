@@ -1,14 +1,16 @@
-"""The error log: how a message becomes a line, and the file or descriptor it is appended to.
+"""The error log: how a message becomes a line of the file or descriptor that it is appended to.
 
-Stands on ``logging`` and knows nothing of this package. Importing it installs nothing; ``cli.py`` does that.
+Stands on ``logging`` and knows nothing of this package but ``logfile``. Importing it installs nothing; ``cli.py`` does
+that.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import re
 import time
+
+from gateways.logfile import LogFile
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CONTROL_BUT_NEWLINE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
@@ -61,49 +63,22 @@ class ErrorLogHandler(logging.Handler):
 
     def __init__(self, path: str = "") -> None:
         super().__init__()
-        self._path = path
-        self._fd = self._open()
+        self._file = LogFile(path, STDERR)
         self.setFormatter(ErrorLogFormatter())
-
-    def _open(self) -> int:
-        if not self._path:
-            return STDERR
-        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
 
     def reopen(self) -> None:
         """Open the file again under its name, keeping the old one if that fails."""
-        if not self._path:
-            return
-        try:
-            fd = self._open()
-        except OSError:
-            return
-        os.dup2(fd, self._fd, inheritable=False)
-        os.close(fd)
-
-    def _was_moved(self) -> bool:
-        try:
-            named = os.stat(self._path)
-        except OSError:
-            return True
-        return not os.path.samestat(named, os.fstat(self._fd))
+        self._file.reopen()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record."""
-        try:
-            data = (self.format(record) + "\n").encode("utf-8", "backslashreplace")
-            if self._path and self._was_moved():
-                self.reopen()
-            while data:
-                data = data[os.write(self._fd, data) :]
-        except OSError:
-            pass  # The disk is full or the reader has gone: there is no other place to say so.
+        data = (self.format(record) + "\n").encode("utf-8", "backslashreplace")
+        self._file.follow()
+        self._file.append(data)
 
     def close(self) -> None:
         """Close the file; standard error stays open."""
-        if self._path and self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self._file.close()
         super().close()
 
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from time import monotonic
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from gunicorn.errors import AppImportError
 from gunicorn.workers.base import Worker as BaseWorker
 
 from gateways import server
+from gateways.accesslog import escape_text
 from gateways.config.build import fit_model
 from gateways.config.directives import SCRIPT_MODELS
 from gateways.config.environ import collect_variables, find_unknown
@@ -26,6 +29,7 @@ from gateways.config.sections import Entry, Mistakes
 from gateways.config.targets import CALLABLE_MODULE, Target, TargetError, read_target
 from gateways.core.errors import ConfigurationError, LoadError
 from gateways.core.mounts import Mount, MountTable
+from gateways.core.request import parse_peer
 from gateways.listening import check_exposure, format_address, make_listener
 from gateways.serve.loop import ConnectionLoop
 
@@ -49,6 +53,7 @@ OWNERS = {
     "LimitRequestLine": "--limit-request-line", "LimitRequestFields": "--limit-request-fields",
     "LimitRequestFieldSize": "--limit-request-field_size", "PythonPath": "--pythonpath", "Target": "APP_MODULE",
     "AccessLog": "--access-logfile", "AccessLogFormat": "--access-logformat",
+    "User": "--user", "Group": "--group", "PidFile": "--pid", "RequestTimeout": "--timeout",
 }  # fmt: skip
 """Directive -> gunicorn's option in its place."""
 FOREIGN: tuple[tuple[str, tuple[object, ...], str], ...] = (
@@ -138,6 +143,42 @@ class Slot:
         self._worker.nr += 1
 
 
+class Access:
+    """What the loop notes of each request, told to gunicorn's logger in the objects that it knows.
+
+    Its logger escapes double quotes; control characters, which it would write as they are, are escaped here.
+    """
+
+    __slots__ = ("_log",)
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+
+    def write(self, exchange: Any) -> None:
+        """Tell of an exchange that is over. Response fields (``%({...}o)s``) are not known here."""
+        request = exchange.first
+        environ = {name: make_visible(value) for name, value in request.metavariables.items()}
+        environ["RAW_URI"] = make_visible(request.target)
+        fields = [(name, make_visible(value)) for name, value in request.fields]
+        self._tell(exchange.status, exchange.sent, fields, environ, monotonic() - exchange.began)
+
+    def write_refused(self, peer: object, status: str, sent: int) -> None:
+        """Tell of a request that could not be read."""
+        environ = {"REQUEST_METHOD": "-", "RAW_URI": "-", "SERVER_PROTOCOL": "-", "REMOTE_ADDR": parse_peer(peer)[0]}
+        self._tell(status, sent, [], environ, 0.0)
+
+    def _tell(
+        self, status: str, sent: int, fields: list[tuple[str, str]], environ: dict[str, str], seconds: float
+    ) -> None:
+        response = SimpleNamespace(status=status or "-", sent=sent, headers=[])
+        self._log.access(response, SimpleNamespace(headers=fields), environ, timedelta(seconds=seconds))
+
+
+def make_visible(text: str) -> str:
+    """Return text in which control characters are escaped."""
+    return text if text.isprintable() else escape_text(text)
+
+
 class Worker(BaseWorker):
     """A worker of gunicorn that serves with our loop. Signals, hooks and exit statuses are gunicorn's own."""
 
@@ -208,8 +249,15 @@ class Worker(BaseWorker):
         limit = self.max_requests if self.max_requests < sys.maxsize else 0
         self._next_beat = 0.0
         self._pause = min(LOOK, self.timeout) if self.timeout else LOOK
+        wanted = getattr(self.log, "access_log_enabled", self.cfg.accesslog) or self.cfg.statsd_host
         self._loop = ConnectionLoop(
-            listeners, MountTable(self._mounts), pool.time_limits(), Slot(self), self.log, limit
+            listeners,
+            MountTable(self._mounts),
+            pool.time_limits(),
+            Slot(self),
+            self.log,
+            limit,
+            access=Access(self.log) if wanted else None,
         )
         self._loop.watch(self.PIPE[0], self._obey)
         self._loop.pulse(self._pause, self._look)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import IO, Any
 
+    from gateways.accesslog import AccessLog
     from gateways.config.settings import MountSettings, PoolSettings, ServerSettings
     from gateways.core.interfaces import ExecutionModel, Log
     from gateways.process.listeners import OpenListeners
@@ -120,7 +121,11 @@ def is_at_work() -> bool:
 
 
 def run_worker(
-    worker: Worker, pool: PoolSettings, make: Callable[[], list[Mount]], announce: Callable[[], None] | None = None
+    worker: Worker,
+    pool: PoolSettings,
+    make: Callable[[], list[Mount]],
+    announce: Callable[[], None] | None = None,
+    access: AccessLog | None = None,
 ) -> None:
     """Serve what ``make`` gives in this process until told to stop. What a worker runs, from its fork to its end.
 
@@ -132,6 +137,8 @@ def run_worker(
     from gateways.serve.loop import ConnectionLoop
 
     begin_work()
+    if access is not None:
+        access.begin()
     for folder in reversed(pool.python_path):
         if folder not in sys.path:
             sys.path.insert(0, folder)
@@ -150,6 +157,7 @@ def run_worker(
         worker.max_requests,
         worker.leaving,
         one_connection=worker.one_connection,
+        access=access,
     )
 
     def obey() -> None:
@@ -167,17 +175,31 @@ def run_worker(
         mount.model.close()
 
 
+def open_access_log(pool: PoolSettings) -> AccessLog | None:
+    """Return the pool's access log, if it has one. Raise ``ConfigurationError`` when it cannot be opened."""
+    if not pool.access_log:
+        return None
+    from gateways.accesslog import AccessLog
+
+    return AccessLog(pool.access_log, pool.access_log_format)
+
+
 def make_pool(
     pool: PoolSettings,
     sockets: Sequence[socket.socket],
     make: Callable[[], list[Mount]],
     announce: Callable[[], None] | None = None,
 ) -> Pool:
-    """Return the process model's view of a pool: its limits and listeners, and what its workers run."""
+    """Return the process model's view of a pool: its limits and listeners, and what its workers run.
+
+    Its access log is opened here, by whoever starts the workers: they may be nobody who is allowed to. Raise
+    ``ConfigurationError`` when it cannot be.
+    """
     from gateways.process.limits import PoolLimits
     from gateways.process.pool import Pool
     from gateways.process.privileges import look_up_identity
 
+    access = open_access_log(pool)
     limits = PoolLimits(
         start_servers=pool.start_servers,
         min_spare_servers=pool.min_spare_servers,
@@ -193,7 +215,7 @@ def make_pool(
         max_memory=pool.max_memory_per_child,
     )
     identity = look_up_identity(pool.user, pool.group)
-    return Pool(pool.name, limits, sockets, lambda worker: run_worker(worker, pool, make, announce), identity)
+    return Pool(pool.name, limits, sockets, lambda worker: run_worker(worker, pool, make, announce, access), identity)
 
 
 def open_pool(pool: PoolSettings, listeners: OpenListeners) -> Pool:

@@ -109,6 +109,29 @@ def test_the_limits_are_gunicorn_s(tmp_path: Path) -> None:
         assert server.get("/" + "x" * 100)[0] == 414
 
 
+@pytest.mark.parametrize("wire", ["http", "fastcgi"])
+def test_B137_the_access_log_is_gunicorn_s(tmp_path: Path, wire: str) -> None:
+    log = tmp_path / "access.log"
+    form = '%(h)s "%(r)s" %(s)s %(B)s "%(a)s" %(U)s'
+    pairs = [
+        (b"REQUEST_METHOD", b"GET"), (b"REQUEST_URI", b"/mode%0aFAKE"), (b"PATH_INFO", b"/mode"),
+        (b"SCRIPT_NAME", b""), (b"SERVER_PROTOCOL", b"HTTP/1.1"), (b"HTTP_USER_AGENT", b'a" "b\r\nc'),
+        (b"REMOTE_ADDR", b"127.0.0.1"),
+    ]  # fmt: skip
+    messages = {
+        "http": b'GET /%0aFAKE HTTP/1.0\r\nUser-Agent: a" "b\r\n\r\n',
+        "fastcgi": fastcgi.request(pairs),
+    }
+    options = ["--access-logfile", str(log), "--access-logformat", form, "--env", f"GATEWAYS_WIRE={wire}"]
+    with hosted(tmp_path, *options, GUEST) as server:
+        server.exchange(messages[wire])
+        wait_until(lambda: log.exists() and log.read_text().endswith("\n"), "a line")
+    lines = log.read_text().splitlines()
+    assert len(lines) == 1, lines
+    line = re.compile(r'127\.0\.0\.1 "GET /(mode)?%0aFAKE HTTP/1\.[01]" 200 \d+ "a(\\"|\\x22) (\\"|\\x22)b')
+    assert line.match(lines[0]), lines
+
+
 @pytest.mark.parametrize(
     ("arguments", "variables", "sentence"),
     [

@@ -52,13 +52,17 @@ def build_server(
                     f'pools "{owner}" and "{pool.name}" both listen on {address}: give each its own Listen',
                     place.line_of("listen"),
                 )
-    log = section.values["error_log"]
-    if log and not os.path.isdir(os.path.dirname(log)):
-        mistakes.add(
-            f"{section.label('error_log', 'ErrorLog')} is in a folder that does not exist: {os.path.dirname(log)}",
-            section.line_of("error_log"),
-        )
+    check_folder(section, "error_log", "ErrorLog", mistakes)
     return ServerSettings(file=file, pools=tuple(pool for pool, _ in pools), **section.values)
+
+
+def check_folder(section: Section, attribute: str, name: str, mistakes: Mistakes) -> None:
+    """Note a log whose folder is not there."""
+    folder = os.path.dirname(section.values[attribute])
+    if folder and not os.path.isdir(folder):
+        mistakes.add(
+            f"{section.label(attribute, name)} is in a folder that does not exist: {folder}", section.line_of(attribute)
+        )
 
 
 def build_pool(name: str, section: Section, mounts: Sequence[MountSettings], mistakes: Mistakes) -> PoolSettings:
@@ -80,6 +84,7 @@ def build_pool(name: str, section: Section, mounts: Sequence[MountSettings], mis
             section.line_of("listen"),
         )
     check_listen(values, section, mistakes)
+    check_folder(section, "access_log", "AccessLog", mistakes)
     for folder in values["python_path"]:
         if not os.path.isdir(folder):
             mistakes.add(

@@ -20,6 +20,9 @@ MODELS = ("cgi", "zygote", "perlrun", "registry", "wsgi", "handler")
 SCRIPT_MODELS = ("cgi", "zygote", "perlrun", "registry")
 """Models that run a file from its top; the others call a function of it."""
 
+ACCESS_LOG_FORMATS = ("common", "combined", "json")
+"""The names of ``gateways.accesslog.FORMATS``."""
+
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -246,6 +249,16 @@ DIRECTIVES: tuple[Directive, ...] = (
         "PythonPath", _POOL, kinds.PATHS, (".",),
         "Folders in which the modules of targets are looked for, before all others; relative to the configuration "
         "file, or to the working directory on the command line.",
+    ),
+    Directive(
+        "AccessLog", _POOL, kinds.LOG, "",
+        "The file to which a line is appended for each request; - is standard output. A file that was moved away is "
+        "opened again under its name within a second, by the workers: where their User may not, HUP does it.",
+    ),
+    Directive(
+        "AccessLogFormat", _POOL, choice(*ACCESS_LOG_FORMATS), "combined",
+        "What a line of the access log is: the Common or the Combined Log Format, each with the microseconds, the "
+        "process and the execution model behind it, or a JSON object.",
     ),
     Directive(
         "Path", _MOUNT, kinds.PREFIX, "/", "The URL path below which the mount answers; the longest fitting one wins."

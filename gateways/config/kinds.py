@@ -145,6 +145,16 @@ def take_listen(value: object) -> ListenAddress:
     return parse_listen(take_text(value))
 
 
+def take_log(value: object) -> str:
+    """Return the path of a log, ``"-"`` for standard output, or ``""`` for none."""
+    return "" if value == "" else take_text(value)
+
+
+def resolve_log(value: object, folder: str) -> str:
+    """Return an absolute path; ``"-"`` and ``""`` stay."""
+    return str(value) if value in ("", "-") else resolve_path(value, folder)
+
+
 def take_server_name(value: object) -> str:
     """Return a host name or address literal as it may stand in a URL (RFC 3986 3.2.2)."""
     name = take_text(value)
@@ -270,6 +280,7 @@ def parse_list(text: str) -> list[str]:
 BOOLEAN = Kind("true or false", take_boolean, parse_boolean, "on|off")
 TEXT = Kind("text", take_text, str, "TEXT")
 PATH = Kind("path", take_text, str, "FILE", resolve=resolve_path)
+LOG = Kind('path, "-" for standard output, or "" for none', take_log, str, "FILE", resolve=resolve_log)
 PREFIX = Kind("URL path", take_prefix, str, "/PATH")
 SERVER_NAME = Kind("host name", take_server_name, str, "HOST")
 LISTEN = listed("HOST:PORT, [IPV6]:PORT or unix:PATH, with WIRE:// before it", "ADDRESS", take_listen, resolve_listen)

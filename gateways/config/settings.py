@@ -74,6 +74,8 @@ class PoolSettings:
     trusted_proxies: PeerRule
     server_name: str
     python_path: tuple[str, ...]
+    access_log: str
+    access_log_format: str
 
     def wire_limits(self) -> WireLimits:
         """Return the bounds of a connection's parser."""

@@ -24,6 +24,13 @@ class Log(Protocol):
     def exception(self, msg: str, *args: object) -> None: ...
 
 
+class AccessLog(Protocol):
+    """Takes a note of each request once its response is sent (``serve.logged.LoggedExchange``), or was refused."""
+
+    def write(self, exchange: Any) -> None: ...
+    def write_refused(self, peer: object, status: str, sent: int) -> None: ...
+
+
 class Wire(Protocol):
     """One connection's protocol state: bytes in, requests and body bytes out; response in, bytes out.
 

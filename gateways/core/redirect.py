@@ -35,6 +35,10 @@ class RedirectedRequest(Request):
         self._fields = None
         self._metavariables = None
 
+    def find_field(self, name: str) -> str:
+        """Return the first request's field."""
+        return self.original.find_field(name)
+
     def build_fields(self) -> Fields:
         """Return the first request's fields, without those of its body."""
         return Fields([pair for pair in self.original.build_fields() if not pair[0].lower().startswith("content-")])

@@ -164,6 +164,15 @@ class Request:
         return parse_peer(self.peer)[0]
 
     @property
+    def remote_user(self) -> str:
+        """REMOTE_USER as a trusted front says; ``""`` when none does."""
+        return ""
+
+    def find_field(self, name: str) -> str:
+        """Return the first value of the field ``name`` (in small letters), ``""`` if none came; builds neither view."""
+        raise NotImplementedError
+
+    @property
     def scheme(self) -> str:
         """``"http"`` or ``"https"``, as the wire or a trusted proxy says."""
         return "https" if self.metavariables.get("HTTPS") == "on" else "http"
@@ -220,6 +229,14 @@ class FieldRequest(Request):
     def make_template(self) -> dict[str, Any]:
         """Return a template in which the place of every variable that each request has is taken."""
         return {**PLACES, **self.endpoint.variables, **super().make_template()}
+
+    def find_field(self, name: str) -> str:
+        """Return the first value of a field."""
+        size = len(name)
+        for key, value in self.field_list:
+            if len(key) == size and key.lower() == name:
+                return value
+        return ""
 
     def build_fields(self) -> Fields:
         """Return the fields, without those that must not reach an application."""
@@ -309,6 +326,15 @@ class VariableRequest(Request):
     def remote_address(self) -> str:
         """The client's address, as the front says; ``""`` when it does not."""
         return self.variables.get("REMOTE_ADDR", "")
+
+    @property
+    def remote_user(self) -> str:
+        """The user, as the front says; ``""`` when it does not."""
+        return self.variables.get("REMOTE_USER", "")
+
+    def find_field(self, name: str) -> str:
+        """Return the field that an HTTP_ variable stands for."""
+        return self.variables.get("HTTP_" + name.upper().replace("-", "_"), "")
 
     def build_fields(self) -> Fields:
         """Return the fields that the HTTP_ variables stand for."""

@@ -194,6 +194,14 @@ class Connection:
         """Close the descriptor; the kernel takes it out of epoll."""
         os.close(self.fd)
 
+    def find_peer(self) -> object:
+        """Return the peer's address as ``accept`` gave it; ``""`` when it has gone."""
+        try:
+            with self._borrow_socket() as sock:
+                return sock.getpeername()
+        except OSError:
+            return ""
+
     def shut_down(self) -> None:
         """Say that nothing more will be sent. Raise ``OSError`` when the peer has gone."""
         with self._borrow_socket() as sock:

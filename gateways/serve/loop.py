@@ -18,13 +18,14 @@ from gateways.core.errors import ConnectionLost, LocalProtocolError, RemoteProto
 from gateways.core.response import format_status
 from gateways.serve.connection import BODY, HEAD, IDLE, LINGERING, RECEIVE, Connection
 from gateways.serve.exchange import DONE, NOT_MOUNTED, Exchange
+from gateways.serve.logged import LoggedExchange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from gateways.core.interfaces import Log, Slot, Wire
+    from gateways.core.interfaces import AccessLog, Log, Slot, Wire
     from gateways.core.limits import TimeLimits
     from gateways.core.mounts import MountTable
     from gateways.core.request import Request
@@ -63,10 +64,10 @@ class ConnectionLoop:
     """Serves connections until told to stop.
 
     ``max_requests``: requests after which this process wants to be replaced, 0 for never. ``leaving`` is called once
-    when it stops accepting, in place of ``slot.closing``. ``wakeups``: descriptors of
+    when it stops accepting, in place of ``slot.closing``. ``one_connection``: accept one connection, be busy as long as
+    it lasts, and end with it. ``access``: what takes a note of each request, if anything. ``wakeups``: descriptors of
     others to watch, each with the function to call when it is readable. ``stop_kind`` is ``""``, ``"retire"`` (kept
     connections get one more answer, within the keep-alive time) or ``"stop"`` (idle connections are closed at once).
-    ``one_connection``: accept one connection, be busy as long as it lasts, and end with it.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class ConnectionLoop:
         max_requests: int = 0,
         leaving: Callable[[], None] | None = None,
         one_connection: bool = False,
+        access: AccessLog | None = None,
     ) -> None:
         self.listeners = {listener.fd: listener for listener in listeners}
         self.mounts = mounts
@@ -94,6 +96,8 @@ class ConnectionLoop:
         self.connections: dict[int, Connection] = {}
         self.wakeups: dict[int, Callable[[], None]] = {}
         self._leaving = leaving or slot.closing
+        self._access = access
+        self._open_exchange = Exchange if access is None else LoggedExchange
         self._epoll = select.epoll()
         self._keep_alive = times.keep_alive or float("inf")
         self._next_sweep = 0.0
@@ -336,6 +340,8 @@ class ConnectionLoop:
         self.log.warning("refused a request with %d: %s", error.status, ascii(str(error))[1:-1])
         fields = [("Content-Type", "text/plain; charset=utf-8")]
         body = f"{format_status(error.status)}\n{error.message}\n".encode("ascii", "backslashreplace")
+        if self._access is not None:
+            self._access.write_refused(connection.find_peer(), format_status(error.status), len(body))
         try:
             connection.send(connection.wire.format_response(format_status(error.status), fields, body, True))
         except ConnectionLost:
@@ -352,7 +358,7 @@ class ConnectionLoop:
         self.served += 1
         if self.served == self.max_requests or self.stop_kind:
             connection.last = True
-        exchange = Exchange(connection, request, self.mounts, self.log)
+        exchange = self._open_exchange(connection, request, self.mounts, self.log)
         try:
             mount = self.mounts.take(request)
             if mount is None:
@@ -365,6 +371,8 @@ class ConnectionLoop:
             self._lose(exchange, error)
         except (Exception, SystemExit) as error:  # noqa: BLE001 the edge around the application
             self._fail(exchange, error)
+        if self._access is not None:
+            self._access.write(exchange)
         if exchange._cleanups:
             exchange.run_cleanups()
         slot.count_request()

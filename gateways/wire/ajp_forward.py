@@ -57,6 +57,11 @@ class AJPRequest(FieldRequest):
 
     front_variables: dict[str, str]
 
+    @property
+    def remote_user(self) -> str:
+        """The user, as a front server that is believed says."""
+        return self.front_variables.get("REMOTE_USER", "")
+
     def build_metavariables(self, template: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the variables of the fields, with what the front server says in place of the listener's own."""
         variables = super().build_metavariables(template)
