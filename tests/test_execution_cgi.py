@@ -248,6 +248,54 @@ def test_a_short_reply_leaves_whole(model: str, tmp_path: Path) -> None:
 
 
 @BOTH
+@pytest.mark.parametrize("spooled", [False, True], ids=["length", "no-length"])
+def test_no_answer_begins_before_the_body_is_in(
+    model: str, spooled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nginx sends no more of a body once the answer has begun."""
+    monkeypatch.setattr(pump, "HOLD", 0.0)
+    path = write_script(
+        tmp_path / "script.py", FLUSHED_HEAD + "import sys\nprint('begun', flush=True)\nprint(len(sys.stdin.read()))"
+    )
+
+    class Watched(FakeExchange):
+        early = False
+
+        def read(self, size: int = -1) -> bytes:
+            self.early = self.early or (self.committed and bool(self.unread))
+            return super().read(size)
+
+    def work() -> tuple[bool, bytes]:
+        body = b"x" * (1 << 20)
+        watched = Watched(make_request("POST", content_length=None if spooled else len(body)), body)
+        make_model(model, SingleScript(str(path)), DEADLINE).run(watched)
+        return watched.early, watched.body
+
+    assert run_apart(work) == (False, b"begun\n1048576\n")
+
+
+@BOTH
+def test_a_body_that_nobody_reads_holds_no_answer(model: str, tmp_path: Path, exchange: SocketExchange) -> None:
+    """A script that closes its input, or has all of a short body in its pipe, is answered while it still runs."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    script = FLUSHED_HEAD + f"print('one', flush=True)\nimport os\nos.close(0)\nopen('{gate}').read()\nprint('two')"
+    path = write_script(tmp_path / "script.py", script)
+    exchange.request = make_request("POST", content_length=1 << 20)
+    exchange.unread = b"x" * (1 << 20)
+    write = exchange.write
+
+    def open_gate(data: bytes) -> None:
+        write(data)
+        if data == b"one\n":
+            gate.write_text("go")
+
+    exchange.write = open_gate  # type: ignore[method-assign]
+    make_model(model, SingleScript(str(path)), DEADLINE).run(exchange)
+    assert exchange.pieces == [b"one\n", b"two\n"]
+
+
+@BOTH
 def test_f06_a_body_that_ends_early_ends_the_script(model: str, tmp_path: Path) -> None:
     path = write_script(
         tmp_path / "script.py", f"import os, sys\nopen('{tmp_path}/pid', 'w').write(str(os.getpid()))\nsys.stdin.read()"

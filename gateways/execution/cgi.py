@@ -82,7 +82,7 @@ class CGIModel:
                 log.note(said)
             return said if by_signal else ""
 
-        run_child(exchange, child, Reply(exchange, script.path), log, body.read, self._time_limit, judge)
+        run_child(exchange, child, Reply(exchange, script.path), log, body, self._time_limit, judge)
 
 
 def check_executable(path: str) -> None:

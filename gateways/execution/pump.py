@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gateways.execution.child import Child
     from gateways.execution.reply import Reply
     from gateways.execution.scriptlog import ScriptLog
+    from gateways.execution.spool import RequestBody
 
 PIECE = 65536
 HOLD = 0.02
@@ -44,17 +45,16 @@ class Stop(Enum):
 
 
 class Pump:
-    """One child's run. ``read``: gives the body's next bytes, ``b""`` at its end. ``time_limit``: seconds, 0: none."""
+    """One child's run. ``body``: what it reads. ``time_limit``: seconds, 0: none."""
 
     def __init__(
-        self, exchange: Exchange, child: Child, reply: Reply, log: ScriptLog, read: Callable[[int], bytes],
-        time_limit: float,
-    ) -> None:  # fmt: skip
+        self, exchange: Exchange, child: Child, reply: Reply, log: ScriptLog, body: RequestBody, time_limit: float
+    ) -> None:
         self._exchange = exchange
         self._child = child
         self._reply = reply
         self._log = log
-        self._read = read
+        self._body = body
         self._deadline = monotonic() + time_limit if time_limit else 0.0
         self._input = b""
         self._poller = select.poll()
@@ -149,7 +149,16 @@ class Pump:
         self._reply.write(data)
         if self._exited:  # the pipe may hold more: a slow client is no reason to lose it
             self._settle_at = monotonic() + GRACE
-        if not self._flush_at and self._reply.is_waiting():
+        self._plan_flush()
+
+    def _plan_flush(self) -> None:
+        """Let a complete head wait for a moment, and as long as the peer owes a body that the script may still read.
+
+        nginx sends no more of a body once the answer to it has begun, and a simple client reads no answer before it has
+        sent everything: ``git push`` failed so. What is long is sent all the same.
+        """
+        owed = self._body.owed and self._child.pipes.input >= 0
+        if not owed and not self._flush_at and self._reply.is_waiting():
             self._flush_at = monotonic() + HOLD
 
     def _take_errors(self, _events: int) -> None:
@@ -162,21 +171,27 @@ class Pump:
     def _feed(self, events: int) -> None:
         """Give the child the next bytes of the body; close its input at the body's end, or when it has closed it."""
         if events & select.POLLERR:
-            self._forget("input")
+            self._forget_input()
             return
         if not self._input:
-            self._input = self._read(PIECE)
+            self._input = self._body.read(PIECE)
             if not self._input:
-                self._forget("input")
+                self._forget_input()
                 return
+            if not self._body.owed:
+                self._plan_flush()
         try:
             written = os.write(self._child.pipes.input, self._input)
         except BlockingIOError:
             return
         except BrokenPipeError:
-            self._forget("input")
+            self._forget_input()
             return
         self._input = self._input[written:]
+
+    def _forget_input(self) -> None:
+        self._forget("input")
+        self._plan_flush()
 
     def _notice_exit(self, _events: int) -> None:
         """The child has ended: take the rest of what it said, which is all there already."""
@@ -211,16 +226,16 @@ def read_ready(descriptor: int) -> bytes | None:
 
 
 def run_child(
-    exchange: Exchange, child: Child, reply: Reply, log: ScriptLog, read: Callable[[int], bytes], time_limit: float,
+    exchange: Exchange, child: Child, reply: Reply, log: ScriptLog, body: RequestBody, time_limit: float,
     judge: Callable[[int | None], str],
 ) -> None:  # fmt: skip
     """Run a child and answer the exchange; whatever happens, the child is collected and its pipes closed.
 
-    ``read``: gives the body. ``judge(status)`` says why a child that ended with that
+    ``judge(status)`` says why a child that ended with that
     wait status has no complete reply, ``""`` when it has. A child that goes on after its reply is over is waited for
     after the response, within ``time_limit``. Raise ``ScriptError`` when there is no complete reply (504: time limit).
     """
-    pump = Pump(exchange, child, reply, log, read, time_limit)
+    pump = Pump(exchange, child, reply, log, body, time_limit)
     lingers = False
     try:
         stop = pump.run()

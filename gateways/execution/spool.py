@@ -20,11 +20,12 @@ _PIECE = 65536
 class RequestBody:
     """The body of an exchange with a known length, as CGI needs it (RFC 3875 4.1.2): used in a ``with`` statement.
 
-    ``length``: bytes. ``file``: the spooled body, or ``None`` when the request told its length and nothing was read.
+    ``length``: bytes. ``owed``: those of them that the peer has not been asked for yet. ``file``: the spooled body, or
+    ``None`` when the request told its length and nothing was read.
     ``needs_file``: spool in any case, unless the body is empty.
     """
 
-    __slots__ = ("_exchange", "file", "length")
+    __slots__ = ("_exchange", "file", "length", "owed")
 
     def __init__(self, exchange: Exchange, needs_file: bool = False) -> None:
         self._exchange = exchange
@@ -33,10 +34,15 @@ class RequestBody:
         if length is None or (needs_file and length):
             self.file, length = read_spooled(exchange)
         self.length = length
+        self.owed = length if self.file is None else 0
 
     def read(self, size: int) -> bytes:
         """Return the next bytes of the body, at most ``size``; ``b""`` at its end."""
-        return self._exchange.read(size) if self.file is None else self.file.read(size)
+        if self.file is not None:
+            return self.file.read(size)
+        data = self._exchange.read(size)
+        self.owed -= len(data)
+        return data
 
     def __enter__(self) -> RequestBody:
         return self

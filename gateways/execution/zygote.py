@@ -141,7 +141,7 @@ class ZygoteModel:
                 log.note(said)
             return said if by_signal else ""
 
-        run_child(exchange, child, Reply(exchange, name), log, body.read, self._time_limit, judge)
+        run_child(exchange, child, Reply(exchange, name), log, body, self._time_limit, judge)
 
 
 def spawn_fork(pipes: Pipes, life: Callable[[Pipes], int]) -> int:
