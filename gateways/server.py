@@ -234,6 +234,7 @@ def open_pool(pool: PoolSettings, listeners: OpenListeners) -> Pool:
         owner=pool.listen_owner,
         group=pool.listen_group,
         defer_accept=DEFER_ACCEPT,
+        claimant=pool.name,
     )
     try:
         check_exposure(opened, pool)

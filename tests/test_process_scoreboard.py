@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+from gateways.process.diagram import STEPS, format_diagram
 from gateways.process.scoreboard import (
     CLOSING,
     NOTE_BYTES,
@@ -18,6 +21,7 @@ from gateways.process.scoreboard import (
     Scoreboard,
     State,
 )
+from gateways.process.supervisor import ACTIONS, NO_MEANING
 
 
 def test_a_line_says_who_does_what_since_when() -> None:
@@ -146,3 +150,16 @@ def test_a_child_writes_and_its_parent_reads() -> None:
 def test_a_board_has_a_line() -> None:
     with pytest.raises(ValueError, match="at least one line"):
         Scoreboard(0)
+
+
+def test_the_documented_diagram_is_the_table_of_steps() -> None:
+    assert set(STEPS) == {(before, after) for before, following in TRANSITIONS.items() for after in following}
+    page = (Path(__file__).parent.parent / "docs" / "process-model.md").read_text()
+    assert page.partition("```mermaid\n")[2].partition("```")[0] == format_diagram()
+
+
+def test_the_documented_signals_are_those_that_are_obeyed() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "process-model.md").read_text()
+    table = page.partition("| signal | meaning |\n|---|---|\n")[2].partition("\n\n")[0]
+    named = {f"SIG{name.strip()}" for row in table.splitlines() for name in row.split("|")[1].split(",")}
+    assert named == {signal.Signals(number).name for number in (*ACTIONS, *NO_MEANING)}

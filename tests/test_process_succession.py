@@ -185,7 +185,7 @@ def test_p12_p07_the_lock_ends_with_a_supervisor_that_is_killed(begin: Begin) ->
     family.process.kill()
     assert select.select([family.family_fd], [], [], PATIENCE)[0]
     assert family.pid_file.exists()
-    assert family.holder() == 0
+    wait_until(lambda: family.holder() == 0, "the end of the lock")
 
 
 def test_p10_the_exit_status_of_reload_says_how_it_went(begin: Begin) -> None:

@@ -86,14 +86,15 @@ def is_wildcard(address: Address) -> bool:
 class Listener(socket.socket):
     """A listening socket that knows its address and, for a UNIX socket, which file it made and in which process.
 
-    ``ordinal``: how many others ask for the same free port before it. ``heritage``: the file that it is to own when the
+    ``claim``: who asked for this free port, and how many it asked for before; ``""`` for an address that there is once.
+    ``heritage``: the file that it is to own when the
     process that made it has left it to us.
     """
 
-    __slots__ = ("address", "heritage", "identity", "ordinal", "owner")
+    __slots__ = ("address", "claim", "heritage", "identity", "owner")
 
     address: Address
-    ordinal: int
+    claim: str
     heritage: tuple[int, int] | None
     identity: tuple[int, int] | None
     owner: int
@@ -217,18 +218,18 @@ def _make(family: int, address: Address) -> Listener:
     listener.address = address
     listener.identity = None
     listener.heritage = None
-    listener.ordinal = 0
+    listener.claim = ""
     listener.owner = os.getpid()
     return listener
 
 
-def adopt_listener(fd: int, address: Address, ordinal: int, identity: tuple[int, int]) -> Listener:
+def adopt_listener(fd: int, address: Address, claim: str, identity: tuple[int, int]) -> Listener:
     """Return the listener that another process has opened and passed on as ``fd``; its file stays that process's."""
     listener = Listener(fileno=fd)
     listener.address = address
     listener.identity = None
     listener.heritage = identity if address.path else None
-    listener.ordinal = ordinal
+    listener.claim = claim
     listener.owner = os.getpid()
     os.set_inheritable(fd, False)
     listener.setblocking(False)
@@ -311,7 +312,7 @@ class OpenListeners:
     """What is open, by address, so that a reload keeps listening where it already does."""
 
     def __init__(self, inherited: Iterable[Listener] = ()) -> None:
-        self._open = {(listener.address, listener.ordinal): listener for listener in inherited}
+        self._open = {(listener.address, listener.claim): listener for listener in inherited}
 
     def close_others(self, kept: Iterable[socket.socket]) -> None:
         """Close what is open and not among ``kept``: what was inherited and is not asked for any more."""
@@ -329,20 +330,25 @@ class OpenListeners:
         defer_accept: int = 0,
         owner: str = "",
         group: str = "",
+        claimant: str = "",
     ) -> list[Listener]:
         """Return a listener for each of ``addresses``: the one that is open, or a new one; all of them or none.
 
-        Port 0 is another port each time it stands there; any other address that stands twice gives the same listener.
+        Port 0 is another port each time it stands there, and for each ``claimant``; any other address that stands twice
+        gives the same listener.
         Closing those that a new pool no longer has is the supervisor's. Raise as ``open_listener`` does.
         """
         known = {key: listener for key, listener in self._open.items() if listener.fileno() != -1}
-        opened: dict[tuple[Address, int], Listener] = {}
-        keys = number_free_ports(addresses)
+        opened: dict[tuple[Address, str], Listener] = {}
+        keys = [
+            (address, "" if address.path or address.port else f"{claimant} {number}")
+            for address, number in number_free_ports(addresses)
+        ]
         try:
             for key in keys:
                 if key not in known and key not in opened:
                     opened[key] = open_listener(key[0], backlog, mode, defer_accept, owner, group)
-                    opened[key].ordinal = key[1]
+                    opened[key].claim = key[1]
         except ConfigurationError:
             close_listeners(opened.values())
             raise

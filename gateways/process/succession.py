@@ -84,7 +84,7 @@ class Succession:
 
 def format_inheritance(pid: int, listeners: Iterable[Listener]) -> str:
     """Return what a successor needs to know: whose it is, and each descriptor with its address."""
-    rows = [[each.fileno(), each.ordinal, *each.address.parts, *(each.identity or (0, 0))] for each in listeners]
+    rows = [[each.fileno(), each.claim, *each.address.parts, *(each.identity or (0, 0))] for each in listeners]
     return json.dumps([pid, rows])
 
 
@@ -99,8 +99,8 @@ def take_inheritance(variables: MutableMapping[str, str]) -> tuple[int, list[Lis
         if pid != os.getppid():
             return 0, []
         return pid, [
-            adopt_listener(fd, Address(host, port, path), ordinal, (device, inode))
-            for fd, ordinal, host, port, path, device, inode in rows
+            adopt_listener(fd, Address(host, port, path), claim, (device, inode))
+            for fd, claim, host, port, path, device, inode in rows
         ]
     except (ValueError, TypeError, OSError):
         return 0, []

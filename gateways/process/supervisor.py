@@ -132,7 +132,7 @@ class Supervisor:
             self._notifier.beat(now)
             if self._stop is Stop.NO:
                 self._maintain(now)
-            elif not self._children():
+            if self._stop is not Stop.NO and not self._children():
                 self._log.info("supervisor %d: stopped", os.getpid())
                 return self._status
             if now > self._killed_at + LAST_WAIT:
