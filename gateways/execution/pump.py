@@ -240,9 +240,9 @@ def run_child(
     try:
         stop = pump.run()
         if stop is not None:
+            if stop is Stop.CLIENT:  # no fault of the script: whoever drives the exchange notes it
+                raise ConnectionLost(f"{log.name} was ended: {stop.value}")
             log.note(f"was ended: {stop.value}")
-            if stop is Stop.CLIENT:
-                raise ConnectionLost(f"{log.name}: {stop.value}")
             reply.raise_failure()
             raise ScriptError(f"{log.name}: {stop.value} ({time_limit:g} seconds)", 504)
         if not pump.output_over:
