@@ -148,6 +148,8 @@ def become_limited() -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(message)s")
     os.chdir(sys.argv[1])
+    if terminal := os.environ.get("PROCESS_DRIVER_TERMINAL"):
+        os.open(terminal, os.O_RDWR)  # the first terminal that the leader of a session opens becomes its own
     if told("foreign"):
         start_foreign()
     sys.exit(Supervisor(load, logging.getLogger()).run())

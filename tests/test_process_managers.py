@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
+import struct
+import termios
 from pathlib import Path
 
 import pytest
@@ -132,6 +135,20 @@ def test_p09_winch_takes_the_workers_and_hup_brings_them_back(start: Start) -> N
     client.close()
     server.stop()
     assert server.errors() == []
+
+
+def test_p09_winch_of_a_terminal_whose_window_changes_is_ignored(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    master, slave = os.openpty()
+    monkeypatch.setenv("PROCESS_DRIVER_TERMINAL", os.ttyname(slave))
+    server = start(manager="static", max_servers=1)
+    (worker,) = server.started(1)
+    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("4H", 50, 50, 0, 0))
+    server.wait("WINCH means nothing to a program with a terminal")
+    assert server.ask() == worker
+    server.stop()
+    assert server.errors() == []
+    os.close(master)
+    os.close(slave)
 
 
 def test_p09_p10_hup_with_code_that_fails_brings_the_old_workers_back(start: Start) -> None:

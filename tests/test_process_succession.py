@@ -108,6 +108,10 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
         select.select([], [], [], 0.01)
 
 
+def read_parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 Begin = Callable[..., Family]
 
 
@@ -151,6 +155,22 @@ def test_b114_b123_p11_usr2_replaces_the_supervisor_and_no_connection_is_lost(be
     assert not os.path.exists(family.path)
     assert not family.pid_file.exists()
     assert all("no successor is started" in line for line in family.complaints())
+
+
+def test_p13_b116_nothing_grows_from_supervisor_to_supervisor(begin: Begin) -> None:
+    family = begin()
+    counts = []
+    for number in range(3):
+        old = family.holder()
+        os.kill(old, signal.SIGUSR2)
+        wait_until(lambda old=old: family.holder() not in (0, old), "the next supervisor")
+        family.wait_for_log(f"supervisor {old}: stopped")
+        wait_until(lambda old=old: read_parent(family.holder()) != old, "the end of the old supervisor")
+        counts.append(len(os.listdir(f"/proc/{family.holder()}/fd")))
+        assert family.log.read_text().count(": stopped") == number + 1
+    assert len(set(counts)) == 1, counts
+    family.stop()
+    assert family.complaints() == []
 
 
 def test_p11_a_successor_that_cannot_start_leaves_the_old_one(begin: Begin) -> None:

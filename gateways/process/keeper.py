@@ -48,6 +48,7 @@ class Keeper:
         self._next_tick = 0.0
         self._owed = 0
         self._ceiling_told = False
+        self._blocked_until = 0.0
 
     @property
     def name(self) -> str:
@@ -135,7 +136,9 @@ class Keeper:
         """True when a connection that comes would find no worker that could be started for it."""
         current = self.current
         limits = self.limits
-        if self.over or limits.manager not in WAITING_MANAGERS or not current.filled or now < current.backoff.until:
+        if self.over or self._paused == 0 or limits.manager not in WAITING_MANAGERS or not current.filled:
+            return False
+        if now < max(current.backoff.until, self._blocked_until):
             return False
         idle, busy = self.roster.count(current)
         return idle == 0 and busy < limits.max_servers
@@ -219,7 +222,9 @@ class Keeper:
         if plan.at_ceiling and not self._ceiling_told:
             self._ceiling_told = True
             self._log.warning("MaxServers (%d) reached: the next requests wait", limits.max_servers)
-        self.roster.spawn(current, plan.spawn, now)
+        if plan.spawn and not self.roster.spawn(current, plan.spawn, now):
+            # No line of the scoreboard is free: too many are leaving. Who waits on listeners must not spin meanwhile.
+            self._blocked_until = now + DEMAND_TICK
         self._retire_spares(plan.retire, now)
         self._next_tick = now + self._plan_tick(limits, busy, plan.spawn + plan.retire)
 

@@ -24,7 +24,7 @@ from gateways.process.notify import Notifier
 from gateways.process.pidfile import PidFile
 from gateways.process.pool import Generation, Pool
 from gateways.process.roster import Household
-from gateways.process.signals import Bell, SignalQueue
+from gateways.process.signals import Bell, SignalQueue, has_terminal
 from gateways.process.stacks import Interrogator
 from gateways.process.succession import Succession
 
@@ -319,6 +319,10 @@ class Supervisor:
         self._tell_keepers(lambda keeper: keeper.add(-1, monotonic()))
 
     def _on_pause(self) -> None:
+        # A terminal sends this signal whenever its window changes its size.
+        if has_terminal():
+            self._log.info("supervisor %d: WINCH means nothing to a program with a terminal", os.getpid())
+            return
         self._tell_keepers(lambda keeper: keeper.pause(monotonic()))
 
     def _on_successor(self) -> None:
