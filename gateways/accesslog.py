@@ -126,8 +126,8 @@ FORMATS: dict[str, tuple[Callable[[Entry, str, str], str], Callable[[float], str
 class AccessLog:
     """Appends a line for each request (``core.interfaces.AccessLog``).
 
-    Once a second the time is formatted, and a file that was moved away is noticed. Raise ``ConfigurationError`` when the
-    file cannot be opened.
+    Once a second the time is formatted, and a file that was moved away is noticed. Raise ``ConfigurationError`` when
+    the file cannot be opened.
     """
 
     __slots__ = ("_file", "_format", "_format_time", "_moment", "_pid", "_second")

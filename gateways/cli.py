@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WRONG_USAGE = 2
 FAILED = 1
-COMMANDS = ("serve", "run", "reload", "check", "conf", "cgi", "directives")
+COMMANDS = ("serve", "run", "reload", "status", "check", "conf", "cgi", "directives")
 DEFAULT_BIND = "127.0.0.1:8000"
 _RUN_OPTIONS = ("--model", "--bind", "--start-servers")
 _CGI_USAGE = "gateways cgi TARGET [--model MODEL]"
@@ -236,6 +236,11 @@ def make_parser() -> argparse.ArgumentParser:
         "--patience", metavar="SECONDS", type=float, default=60.0, help="how long to wait; 60 if not given"
     )
     reload.set_defaults(run=run_reload)
+    status = commands.add_parser("status", help="print what a running server is doing", allow_abbrev=False)
+    status.add_argument("address", nargs="?", metavar="ADDRESS", help="the server's StatusListen")
+    status.add_argument("--config", metavar="FILE", help="take StatusListen from this configuration")
+    status.add_argument("--json", action="store_true", help="for programs")
+    status.set_defaults(run=run_status)
     check = commands.add_parser("check", help="name every mistake in a configuration", allow_abbrev=False)
     check.add_argument("--config", metavar="FILE", required=True)
     check.set_defaults(run=run_check)
@@ -378,6 +383,30 @@ def run_reload(options: argparse.Namespace) -> int:
 
     try:
         server.ask_reload(options.pid_file, options.patience)
+    except GatewayError as error:
+        complain(str(error))
+        return FAILED
+    return 0
+
+
+def run_status(options: argparse.Namespace) -> int:
+    """Print the status of a running server."""
+    from gateways import server
+    from gateways.config.reader import read_configuration
+    from gateways.core.errors import GatewayError
+
+    if (options.address is None) == (options.config is None):
+        return complain("status needs an ADDRESS or --config FILE, and not both")
+    address = options.address
+    if address is None:
+        settings, mistakes = read_configuration(options.config)
+        if settings is None:
+            return print_mistakes(mistakes)
+        address = settings.status_listen
+        if not address:
+            return complain(f"{options.config} has no StatusListen")
+    try:
+        sys.stdout.write(server.show_status(address, options.json))
     except GatewayError as error:
         complain(str(error))
         return FAILED

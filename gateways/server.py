@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gateways.core.interfaces import ExecutionModel, Log
     from gateways.process.listeners import OpenListeners
     from gateways.process.pool import Pool
+    from gateways.process.status import StatusPort
     from gateways.process.worker import Worker
 
 CALLED_MODELS = ("wsgi", "handler")
@@ -189,6 +190,7 @@ def make_pool(
     sockets: Sequence[socket.socket],
     make: Callable[[], list[Mount]],
     announce: Callable[[], None] | None = None,
+    shows_requests: bool = False,
 ) -> Pool:
     """Return the process model's view of a pool: its limits and listeners, and what its workers run.
 
@@ -213,12 +215,13 @@ def make_pool(
         request_timeout=pool.request_timeout,
         slow_timeout=pool.slow_request_timeout,
         max_memory=pool.max_memory_per_child,
+        shows_requests=shows_requests,
     )
     identity = look_up_identity(pool.user, pool.group)
     return Pool(pool.name, limits, sockets, lambda worker: run_worker(worker, pool, make, announce, access), identity)
 
 
-def open_pool(pool: PoolSettings, listeners: OpenListeners) -> Pool:
+def open_pool(pool: PoolSettings, listeners: OpenListeners, shows_requests: bool = False) -> Pool:
     """Open what a pool listens on, where it is not open already, and return the supervisor's view of it.
 
     Raise ``ConfigurationError`` when an address cannot be listened on, or is open to too many.
@@ -241,7 +244,7 @@ def open_pool(pool: PoolSettings, listeners: OpenListeners) -> Pool:
     except ConfigurationError:
         close_listeners(listener for listener in opened if listener not in before)
         raise
-    return make_pool(pool, opened, lambda: make_mounts(pool))
+    return make_pool(pool, opened, lambda: make_mounts(pool), shows_requests=shows_requests)
 
 
 def open_pools(settings: ServerSettings, listeners: OpenListeners) -> list[Pool]:
@@ -252,11 +255,22 @@ def open_pools(settings: ServerSettings, listeners: OpenListeners) -> list[Pool]
     pools: list[Pool] = []
     try:
         for pool in settings.pools:
-            pools.append(open_pool(pool, listeners))
+            pools.append(open_pool(pool, listeners, bool(settings.status_listen)))
     except ConfigurationError:
         close_listeners(listener for listener in listeners.are_open() if listener not in before)
         raise
     return pools
+
+
+def make_status_port(settings: ServerSettings) -> StatusPort | None:
+    """Return the status port, not open yet, if the settings want one."""
+    if not settings.status_listen:
+        return None
+    from gateways.process.listeners import open_listener, parse_address
+    from gateways.process.status import StatusPort
+
+    address = parse_address(settings.status_listen)
+    return StatusPort(lambda: open_listener(address, backlog=64, mode=0o600))
 
 
 def serve(
@@ -286,8 +300,11 @@ def serve(
     pid_file = PidFile(settings.pid_file) if settings.pid_file else None
     if pid_file is not None:
         pid_file.claim()
+    port = make_status_port(settings)
     try:
         first = [open_pools(settings, listeners)]
+        if port is not None and not predecessor:
+            port.open()
     except ConfigurationError:
         if pid_file is not None:
             pid_file.release()
@@ -303,7 +320,15 @@ def serve(
         return first.pop()
 
     succession = Succession(predecessor=predecessor)
-    return Supervisor(load, log, pid_file, succession, Notifier(os.environ)).run()
+    return Supervisor(load, log, pid_file, succession, Notifier(os.environ), port).run()
+
+
+def show_status(address: str, as_json: bool) -> str:
+    """Return what the supervisor whose StatusListen is ``address`` reports, for a terminal. Raise ``GatewayError``."""
+    from gateways.process.report import format_json, format_text
+    from gateways.process.visiting import read_status
+
+    return (format_json if as_json else format_text)(read_status(address))
 
 
 def ask_reload(pid_file: str, patience: float) -> None:

@@ -77,6 +77,7 @@ def test_every_directive_is_an_option_and_arrives(folder: Path) -> None:
             "127.0.0.1:0,http://[::1]:0", (ListenAddress("127.0.0.1:0", "ajp"), ListenAddress("[::1]:0", "http"))
         ),
         "--python-path": ("lib", (str(folder / "lib"),)),
+        "--status-listen": ("127.0.0.1:9", "127.0.0.1:9"),
         "--access-log": ("-", "-"), "--access-log-format": ("json", "json"),
         "--pid-file": ("x.pid", str(folder / "x.pid")), "--user": ("0", "0"), "--group": ("root", "root"),
         "--process-manager": ("static", "static"), "--process-idle-timeout": ("2", 2.0),

@@ -88,6 +88,12 @@ DIRECTIVES: tuple[Directive, ...] = (
         "The file that holds the supervisor's process number, and a lock as long as it runs; none if not given.",
     ),
     Directive(
+        "StatusListen", _SERVER, kinds.STATUS, "",
+        "Where the supervisor itself answers, also while every worker is stuck: /ping, and /status (a page; .json and "
+        ".txt for programs) with every worker and the request it runs. UNIX sockets are for the owner only. A reload "
+        "does not move it.",
+    ),
+    Directive(
         "Listen", _POOL, kinds.LISTEN, (ListenAddress("127.0.0.1:8000"),),
         "Where the pool accepts connections, and with WIRE:// before the address what is spoken there: one pool can "
         "speak several wires. A port alone listens on 127.0.0.1; 0.0.0.0 or [::] on every interface. Port 0 takes a "

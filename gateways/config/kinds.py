@@ -155,6 +155,23 @@ def resolve_log(value: object, folder: str) -> str:
     return str(value) if value in ("", "-") else resolve_path(value, folder)
 
 
+def take_status_address(value: object) -> str:
+    """Return the address of the status port, ``""`` for none: not every interface, and nothing before it."""
+    if value == "":
+        return ""
+    place = parse_listen(take_text(value))
+    if place.wire:
+        raise ValueError(f"an address without a wire, not {show(value)}")
+    if place.address.rpartition(":")[0] in ("0.0.0.0", "[::]", "*"):
+        raise ValueError(f"one address: {show(value)} would show every request to everybody")
+    return place.address
+
+
+def resolve_status_address(value: object, folder: str) -> str:
+    """Return an address whose UNIX path, if it has one, is absolute."""
+    return resolve_listen(ListenAddress(str(value)), folder).address
+
+
 def take_server_name(value: object) -> str:
     """Return a host name or address literal as it may stand in a URL (RFC 3986 3.2.2)."""
     name = take_text(value)
@@ -280,6 +297,10 @@ def parse_list(text: str) -> list[str]:
 BOOLEAN = Kind("true or false", take_boolean, parse_boolean, "on|off")
 TEXT = Kind("text", take_text, str, "TEXT")
 PATH = Kind("path", take_text, str, "FILE", resolve=resolve_path)
+STATUS = Kind(
+    'HOST:PORT, [IPV6]:PORT or unix:PATH, or "" for none', take_status_address, str, "ADDRESS",
+    resolve=resolve_status_address,
+)  # fmt: skip
 LOG = Kind('path, "-" for standard output, or "" for none', take_log, str, "FILE", resolve=resolve_log)
 PREFIX = Kind("URL path", take_prefix, str, "/PATH")
 SERVER_NAME = Kind("host name", take_server_name, str, "HOST")

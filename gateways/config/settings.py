@@ -106,4 +106,5 @@ class ServerSettings:
     error_log: str
     log_level: str
     pid_file: str
+    status_listen: str
     pools: tuple[PoolSettings, ...]

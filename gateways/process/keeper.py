@@ -13,6 +13,7 @@ from socket import socket
 from gateways.process.children import Death, read_resident
 from gateways.process.limits import WAITING_MANAGERS, PoolLimits
 from gateways.process.pool import Generation, Pool
+from gateways.process.report import PoolReport
 from gateways.process.roster import Household, Roster
 from gateways.process.scoreboard import State
 from gateways.process.spares import Census, plan_cycle, plan_renewal, plan_replacements
@@ -79,6 +80,11 @@ class Keeper:
     def unsettled(self) -> bool:
         """True while it is not known whether what was loaded last can serve."""
         return not self.over and (self.candidate is not None or not (self.current.proven and self.current.filled))
+
+    def report(self) -> PoolReport:
+        """Return what there is to see of this pool."""
+        limits = self.limits
+        return PoolReport(self.name, self.current.number, limits.manager, limits.max_servers, self.roster.read())
 
     # In each turn.
 

@@ -30,7 +30,7 @@ class PoolLimits:
     ``manager``: one of ``MANAGERS``; all but ``dynamic`` need ``max_servers`` only. ``idle_timeout``: seconds that a
     worker of ondemand and fork waits for work. ``request_timeout``: seconds after which a request costs its worker's
     life, ``slow_timeout``: after which it is described in the log, 0 for never. ``max_memory``: resident bytes of a
-    worker beyond which it is replaced, 0 for any.
+    worker beyond which it is replaced, 0 for any. ``shows_requests``: workers write down which request they run.
     Raise ``ConfigurationError`` for numbers that contradict each other.
     """
 
@@ -47,6 +47,7 @@ class PoolLimits:
     request_timeout: float = 0.0
     slow_timeout: float = 0.0
     max_memory: int = 0
+    shows_requests: bool = False
 
     def __post_init__(self) -> None:
         dynamic = self.manager == "dynamic"

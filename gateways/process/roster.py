@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gateways.process.children import Child, Death, format_death, judge_death, spawn_child
 from gateways.process.pool import Generation
-from gateways.process.scoreboard import Scoreboard, State
+from gateways.process.scoreboard import Scoreboard, SlotReading, State
 from gateways.process.signals import Bell
 from gateways.process.worker import Worker
 
@@ -59,6 +59,10 @@ class Roster:
 
     def __contains__(self, child: Child) -> bool:
         return self._children.get(child.pid) is child
+
+    def read(self) -> list[SlotReading]:
+        """Return the children's lines of the scoreboard."""
+        return [child.board.read_line(child.index) for child in self]
 
     def make_room(self, size: int) -> None:
         """See that there are at least ``size`` lines for children to come; those that live keep theirs."""
@@ -125,7 +129,7 @@ class Roster:
                 limits.manager == "fork",
                 household.stacks_fd,
             )
-            slot.set_up(limits.watches_requests, limits.plan_due(most), worker.tell)
+            slot.set_up(limits.watches_requests or limits.shows_requests, limits.plan_due(most), worker.tell)
             return worker
 
         # What exists now stays shared between the workers: no collector of theirs will write to it.

@@ -23,9 +23,11 @@ from gateways.process.listeners import close_listeners, disown_listeners, own_li
 from gateways.process.notify import Notifier
 from gateways.process.pidfile import PidFile
 from gateways.process.pool import Generation, Pool
+from gateways.process.report import Report
 from gateways.process.roster import Household
 from gateways.process.signals import Bell, SignalQueue, has_terminal
 from gateways.process.stacks import Interrogator
+from gateways.process.status import StatusPort
 from gateways.process.succession import Succession
 
 if TYPE_CHECKING:
@@ -54,8 +56,8 @@ class Supervisor:
     """Pools of workers, and the way in and out for all of them.
 
     ``load()`` gives the pools, at first and again on HUP; whatever it raises then keeps the old ones. ``pid_file`` is
-    claimed already, and released at the end. Without ``succession`` there is no successor. ``notifier``: tells the
-    service manager.
+    claimed already, and released at the end. ``port``: where the status is shown. Without ``succession`` there is no
+    successor. ``notifier``: tells the service manager.
     """
 
     _signals: SignalQueue
@@ -69,12 +71,15 @@ class Supervisor:
         pid_file: PidFile | None = None,
         succession: Succession | None = None,
         notifier: Notifier | None = None,
+        port: StatusPort | None = None,
     ) -> None:
         self._load_pools = load
         self._log = log
         self._pid_file = pid_file
         self._succession = succession
         self._notifier = notifier or Notifier({})
+        self._port = port
+        self._began = monotonic()
         self._settled = False
         self._reloads = 0
         self._load_failed = False
@@ -110,6 +115,8 @@ class Supervisor:
             # Children are left only after a fault of ours, or when they cannot be killed: they must not outlive us.
             self._bury_all()
             self._close_listeners()
+            if self._port is not None:
+                self._port.close()
             if self._pid_file is not None:
                 self._pid_file.release()
             for each in (self._household.news, self._household.lifeline, self._stacks):
@@ -130,6 +137,8 @@ class Supervisor:
                 keeper.look(now)
             self._stacks.look(now)
             self._notifier.beat(now)
+            if self._port is not None:
+                self._port.look(now, self._report)
             if self._stop is Stop.NO:
                 self._maintain(now)
             if self._stop is not Stop.NO and not self._children():
@@ -183,11 +192,17 @@ class Supervisor:
         return min(moments)
 
     def _watched(self, now: float) -> list[int]:
-        """Return the listeners on which the supervisor itself waits, because no worker does."""
+        """Return what the supervisor itself waits on: the status port, and listeners where no worker does."""
+        port = [] if self._port is None or self._port.closed else [self._port.fileno()]
         if self._stop is not Stop.NO:
-            return []
+            return port
         hungry = [keeper for keeper in self._keepers if keeper.wants_listeners(now)]
-        return [listener.fileno() for keeper in hungry for listener in keeper.current.pool.listeners]
+        return port + [listener.fileno() for keeper in hungry for listener in keeper.current.pool.listeners]
+
+    def _report(self) -> Report:
+        now = monotonic()
+        pools = [keeper.report() for keeper in self._keepers]
+        return Report(os.getpid(), now - self._began, now, self._stop is not Stop.NO, pools)
 
     def _children(self) -> list[Child]:
         return [child for keeper in self._keepers for child in keeper.roster]
@@ -257,6 +272,8 @@ class Supervisor:
     def _give_up(self, generation: Generation) -> None:
         """Close, in a new child of ``generation``, what is the supervisor's."""
         self._signals.close()
+        if self._port is not None:
+            self._port.close()
         os.close(self._household.lifeline.write_fd)
         os.close(self._household.news.read_fd)
         if self._pid_file is not None:
@@ -290,6 +307,8 @@ class Supervisor:
     def _close_listeners(self) -> None:
         if self._succession is not None and self._succession.successor:
             disown_listeners(self._listeners())
+            if self._port is not None:
+                self._port.close()
         else:
             self._notifier.send("STOPPING=1")
         close_listeners(self._listeners())

@@ -1,0 +1,285 @@
+"""The status port: answered by the supervisor while its workers are stuck, and safe for whoever reads it."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from gateways.core.errors import ConfigurationError
+from gateways.process.report import COLUMNS, PoolReport, Report, describe, format_html, format_json, format_text
+from gateways.process.scoreboard import SlotReading, State
+from gateways.process.status import MOST_CONNECTIONS, StatusPort, plan_answer
+from tests.servers import DEADLINE, ROOT, Server, read_to_end, serving, wait_until
+
+APP = "tests/apps/probe.py"
+HOSTILE = 'GET /<script>alert("x")</script>?a=\'&amp;\x1b[2J\u2028\xe9'
+
+
+def make_report(request: str = "GET /") -> Report:
+    line = SlotReading(3, 4711, State.BUSY, 2, 17, 100.0, "", request, 109.5)
+    return Report(1, 10.0, 110.0, False, [PoolReport("main", 2, "dynamic", 64, [line])])
+
+
+class Cells(HTMLParser):
+    """The tags of a page, and the text of its cells."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.cells: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag in ("td", "th"):
+            self.cells.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cells:
+            self.cells[-1] += data
+
+
+def test_B143_a_request_is_text_in_the_page() -> None:
+    page = format_html(describe(make_report(HOSTILE)))
+    parser = Cells()
+    parser.feed(page)
+    assert parser.tags == {"html", "meta", "title", "style", "h1", "p", "a", "h2", "table", "tr", "th", "td"}
+    assert parser.cells[len(COLUMNS) + len(COLUMNS) - 1].strip() == HOSTILE
+    assert html.escape(HOSTILE) in page
+
+
+def test_B143_a_request_is_text_in_the_json() -> None:
+    text = format_json(describe(make_report(HOSTILE)))
+    assert text.isascii()
+    assert json.loads(text)["pools"][0]["workers"][0]["request"] == HOSTILE
+
+
+def test_B143_a_request_is_text_in_the_table() -> None:
+    text = format_text(describe(make_report(HOSTILE)))
+    assert text.isascii()
+    assert text.replace("\n", "").isprintable()
+    assert "\\x1b[2J\\u2028\\xe9" in text
+
+
+def test_what_a_report_says() -> None:
+    (pool,) = describe(make_report())["pools"]
+    assert (pool["busy"], pool["idle"]) == (1, 0)
+    assert pool["workers"] == [
+        {"slot": 3, "pid": 4711, "state": "busy", "generation": 2, "requests": 17, "age": 10.0, "for": 0.5,
+         "request": "GET /"}
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        (b"GET /ping HTTP/1.1\r\n\r\n", 200), (b"GET /status?x HTTP/1.0\n\n", 200), (b"HEAD / HTTP/1.1\r\n\r\n", 200),
+        (b"GET /status.json HTTP/1.1\r\nHost: h\r\n\r\n", 200), (b"GET /status.txt HTTP/1.1\r\n\r\n", 200),
+        (b"GET /<script> HTTP/1.1\r\n\r\n", 404), (b"POST /ping HTTP/1.1\r\n\r\n", 400), (b"GET /ping\r\n\r\n", 400),
+        (b"GET /\0 HTTP/1.1\r\n\r\n", 400), (b"GET http://h/ping HTTP/1.1\r\n\r\n", 400), (b"\r\n\r\n", 400),
+        (b"x" * 9000, 400),
+    ],
+)  # fmt: skip
+def test_answers(asked: bytes, status: int) -> None:
+    answer = plan_answer(asked, make_report)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status)
+    assert b"script" not in answer or status == 200
+    length = re.search(rb"Content-Length: (\d+)", head)
+    assert length is not None
+    assert len(body) == (0 if asked.startswith(b"HEAD") else int(length[1]))
+
+
+# The port by itself.
+
+
+@pytest.fixture
+def port() -> Iterator[tuple[StatusPort, tuple[str, int]]]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = StatusPort(lambda: listener)
+    port.open()
+    yield port, listener.getsockname()
+    port.close()
+    assert port.closed
+
+
+def turn(port: StatusPort, now: float = 0.0) -> None:
+    port.look(now, make_report)
+
+
+def test_a_slow_or_silent_visitor_holds_up_nobody(port: tuple[StatusPort, tuple[str, int]]) -> None:
+    status, address = port
+    visitors = [socket.create_connection(address, DEADLINE) for _ in range(MOST_CONNECTIONS + 8)]
+    try:
+        for _ in visitors:
+            turn(status)
+        visitors[-1].sendall(b"GET /pi")
+        turn(status)
+        visitors[-1].sendall(b"ng HTTP/1.1\r\n\r\n")
+        for _ in range(3):
+            turn(status)
+        assert read_to_end(visitors[-1]).endswith(b"pong\n")
+        assert visitors[0].recv(1) == b"", "the oldest gave way"
+        turn(status, 100.0)
+        assert visitors[20].recv(1) == b"", "its time is over"
+    finally:
+        for visitor in visitors:
+            visitor.close()
+
+
+def test_a_visitor_that_goes_is_forgotten(port: tuple[StatusPort, tuple[str, int]]) -> None:
+    status, address = port
+    for data in (b"", b"GET /st", b"GET /status HTTP/1.1\r\n\r\n"):
+        with socket.create_connection(address, DEADLINE) as visitor:
+            visitor.sendall(data)
+        for _ in range(4):
+            turn(status)
+    assert not status._visits
+
+
+def test_a_port_that_another_still_has_is_tried_again() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        answers: list[Exception | socket.socket] = [ConfigurationError("taken"), listener]
+
+        def listen() -> socket.socket:
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        status = StatusPort(listen)
+        turn(status, 1.0)
+        turn(status, 1.5)
+        assert len(answers) == 1, "it is not tried all the time"
+        turn(status, 2.0)
+        assert answers == []
+        status.close()
+        turn(status, 9.0)
+
+
+# Under a real supervisor.
+
+
+def find_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        return int(sock.getsockname()[1])
+
+
+@contextmanager
+def watched(folder: Path, *options: str) -> Iterator[tuple[Server, int]]:
+    number = find_port()
+    pool = ["--start-servers", "2", "--max-servers", "2"]
+    with serving(folder, APP, "--status-listen", f"127.0.0.1:{number}", *pool, *options) as server:
+        yield server, number
+
+
+def ask(number: int, path: str) -> bytes:
+    with socket.create_connection(("127.0.0.1", number), DEADLINE) as sock:
+        sock.sendall(f"GET {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+        return read_to_end(sock).partition(b"\r\n\r\n")[2]
+
+
+def run_status(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gateways", "status", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_it_answers_while_every_worker_is_stuck(tmp_path: Path) -> None:
+    with watched(tmp_path) as (server, number):
+        wait_until(lambda: len(server.workers()) == 2, "two workers")
+        stuck = server.workers()
+        socks = [server.connect() for _ in range(2)]
+        try:
+            for at, sock in enumerate(socks):
+                sock.sendall(f'GET /wait/0?<{at}>"& HTTP/1.1\r\nHost: h\r\n\r\n'.encode().replace(b"/0", b"/1.5"))
+                wait_until(lambda: json.loads(ask(number, "/status.json"))["pools"][0]["busy"] > at, "it")  # noqa: B023
+            for pid in stuck:
+                os.kill(pid, signal.SIGSTOP)
+            assert ask(number, "/ping") == b"pong\n"
+            data = json.loads(ask(number, "/status.json"))
+            (pool,) = data["pools"]
+            assert (data["pid"], pool["busy"], data["stopping"]) == (server.pid, 2, False)
+            assert {worker["pid"] for worker in pool["workers"]} == set(stuck)
+            assert sorted(worker["request"] for worker in pool["workers"]) == [
+                'GET /wait/1.5?<0>"&', 'GET /wait/1.5?<1>"&'
+            ]  # fmt: skip
+            page = ask(number, "/status")
+            assert b"&lt;0&gt;&quot;&amp;" in page
+            assert b"<0>" not in page
+            said = run_status(f"127.0.0.1:{number}")
+            assert (said.returncode, said.stderr) == (0, "")
+            assert len(re.findall(r"^[01] +\d+ +busy +1 ", said.stdout, re.M)) == 2
+            assert json.loads(run_status("--json", f"127.0.0.1:{number}").stdout)["pid"] == server.pid
+        finally:
+            for pid in stuck:
+                os.kill(pid, signal.SIGCONT)
+            for sock in socks:
+                sock.close()
+
+
+def test_it_outlives_a_reload_and_leaks_nothing(tmp_path: Path) -> None:
+    with watched(tmp_path) as (server, number):
+        wait_until(lambda: json.loads(ask(number, "/status.json"))["pools"][0]["idle"] == 2, "two workers")
+        before = len(os.listdir(f"/proc/{server.pid}/fd"))
+        with socket.create_connection(("127.0.0.1", number), DEADLINE) as held:
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_for_log("generation 2 of pool main serves")
+            held.sendall(b"GET /ping HTTP/1.1\r\n\r\n")
+            assert read_to_end(held).endswith(b"pong\n"), "a child that was forked meanwhile has kept it open"
+        for _ in range(40):
+            ask(number, "/status")
+        wait_until(lambda: json.loads(ask(number, "/status.json"))["pools"][0]["generation"] == 2, "generation 2")
+        wait_until(lambda: len(os.listdir(f"/proc/{server.pid}/fd")) <= before, "the descriptors' end")
+
+
+def test_a_unix_socket_is_its_owner_s(tmp_path: Path) -> None:
+    path = tmp_path / "status"
+    with serving(tmp_path, APP, "--status-listen", f"unix:{path}", "--start-servers", "1") as server:
+        said = run_status("--json", f"unix:{path}")
+        assert json.loads(said.stdout)["pid"] == server.pid, said.stderr
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert not path.exists()
+
+
+def test_a_port_that_is_taken_stops_the_start(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+        command = [sys.executable, "-m", "gateways", "serve", APP, "--bind", "127.0.0.1:0", "--status-listen"]
+        done = subprocess.run(
+            [*command, f"127.0.0.1:{number}"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
+        )
+    assert done.returncode != 0
+    assert f"cannot listen on 127.0.0.1:{number}" in done.stderr
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:9", "[::]:9", "http://127.0.0.1:9", "nonsense:"])
+def test_an_address_that_everybody_reaches_is_a_mistake(address: str) -> None:
+    command = [sys.executable, "-m", "gateways", "serve", APP, "--bind", "127.0.0.1:0", "--status-listen", address]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("gateways: --status-listen must be")
+
+
+def test_status_of_nobody_is_a_sentence(tmp_path: Path) -> None:
+    conf = tmp_path / "gateways.toml"
+    conf.write_text(f'[pool.main]\n[[pool.main.Mount]]\nTarget = "{ROOT / APP}"\n')
+    for arguments, status, sentence in (
+        ([f"127.0.0.1:{find_port()}"], 1, "nobody tells a status at"),
+        ([], 2, "status needs an ADDRESS or --config FILE"),
+        (["--config", str(conf)], 2, "has no StatusListen"),
+    ):
+        done = run_status(*arguments)
+        assert (done.returncode, done.stdout) == (status, "")
+        assert sentence in done.stderr
+        assert done.stderr.count("\n") == 1
