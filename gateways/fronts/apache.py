@@ -39,16 +39,17 @@ unset Forwarded
     What a client claims about itself is removed; httpd then adds X-Forwarded-For, -Host and -Server. The pool
     believes them if its TrustedProxies names this server.
 ap_trust_cgilike_cl
-    Since 2.4.59 httpd drops the Content-Length of answers by fastcgi, scgi, uwsgi and ajp unless this is set; ours
+    Since 2.4.59 httpd drops the Content-Length of answers that come otherwise than by http unless this is set; ours
     is held against the body.
 ProxyIOBufferSize
     The pool's PacketSize; both sides must have the same.
- nocanon
-    nocanon: the path as the client sent it; otherwise httpd decodes it and encodes it anew.
  timeout=
     timeout: longer than the pool's own limits, so that the client sees the pool's answer and not one of httpd.
  retry=0
     retry=0: by default httpd answers 503 for a minute after one refused connection.
+^ *ProxyPass .*(http|ajp)://
+    No nocanon: httpd holds its own rules against the path without dot segments, and passes on what it looked at. With
+    nocanon the pool would get the client's spelling, and /open/../secret would be another path to either of them.
 disablereuse=On
     disablereuse: a kept connection is one worker's, and a request on it waits while that worker is busy.
 enablereuse=On
@@ -64,7 +65,8 @@ ProxyFCGIBackendType
     The default, FPM, puts proxy:fcgi:// before SCRIPT_FILENAME.
 PATH_INFO
     Under ProxyPass, httpd sets no PATH_INFO, and SCRIPT_NAME is the whole path. The pool knows its mounts and
-    splits the path by itself: it wants all of it in PATH_INFO.
+    splits the path by itself: it wants all of it in PATH_INFO. These two stand here once: where one <Location> is
+    inside another, httpd would apply them twice.
 FcgidMaxRequestLen
     The default is 128 KiB, and a larger upload is answered with 500.
 FcgidOutputBufferSize
@@ -138,6 +140,12 @@ def format_all_backends(backends: tuple[Backend, ...]) -> list[str]:
         lines.append("RequestHeader set X-Forwarded-Proto expr=%{REQUEST_SCHEME}")
     if any(backend.wire != "http" for backend in backends):
         lines.append("SetEnv ap_trust_cgilike_cl 1")
+    if any(backend.wire == "fastcgi" for backend in backends):
+        lines += [
+            "ProxyFCGIBackendType GENERIC",
+            'ProxyFCGISetEnvIf "true" PATH_INFO "%{reqenv:SCRIPT_NAME}"',
+            'ProxyFCGISetEnvIf "true" SCRIPT_NAME ""',
+        ]
     packet = max((backend.packet_size for backend in backends if backend.wire == "ajp"), default=_DEFAULT_PACKET)
     return [*lines, f"ProxyIOBufferSize {packet}"] if packet > _DEFAULT_PACKET else lines
 
@@ -145,12 +153,6 @@ def format_all_backends(backends: tuple[Backend, ...]) -> list[str]:
 def format_backend(site: Site, backend: Backend, prefix: str) -> list[str]:
     """Return what stands in a mount's ``<Location>``."""
     lines = [f"ProxyPass {' '.join(format_pass(site, backend, prefix))}"]
-    if backend.wire == "fastcgi":
-        lines += [
-            "ProxyFCGIBackendType GENERIC",
-            'ProxyFCGISetEnvIf "true" PATH_INFO "%{reqenv:SCRIPT_NAME}"',
-            'ProxyFCGISetEnvIf "true" SCRIPT_NAME ""',
-        ]
     return [*lines, "CGIPassAuth On"] if backend.wire in _VARIABLE_WIRES else lines
 
 
@@ -159,10 +161,7 @@ def format_pass(site: Site, backend: Backend, prefix: str) -> list[str]:
     scheme = _SCHEMES[backend.wire]
     host = name_backend(backend) if backend.socket else backend.authority
     place = f"{f'unix:{backend.socket}|' if backend.socket else ''}{scheme}://{host}"
-    words = [f'"{place}{prefix or "/"}"']
-    if backend.wire in ("http", "ajp"):
-        words.append("nocanon")
-    words += ["connectiontimeout=5", f"timeout={backend.answer_time}", "retry=0"]
+    words = [f'"{place}{prefix or "/"}"', "connectiontimeout=5", f"timeout={backend.answer_time}", "retry=0"]
     if backend.wire in _KEEPING:
         words += ["enablereuse=On", f"ttl={backend.idle_time}"] if site.reuse else ["disablereuse=On"]
     if site.stream and backend.wire in ("fastcgi", "ajp"):
@@ -180,7 +179,7 @@ def name_backend(backend: Backend) -> str:
 def format_programs(site: Site) -> list[str]:
     """Return what starts the mounts' files."""
     alias = "ScriptAlias" if site.spawn == "cgi" else "Alias"
-    lines = format_manager(site) if site.spawn == "fastcgi" else []
+    lines = format_manager(site) if site.spawn == "fastcgi" else ["SetEnv ap_trust_cgilike_cl 1"]
     for program in site.programs:
         place = program.path if program.prefix else f"{program.path}/"
         lines.append(f'{alias} "{program.prefix or "/"}" "{place}"')

@@ -17,6 +17,9 @@ _REASONS = parse_reasons(
     r"""
 max_size
     The pool's LimitRequestBody.
+@dots vars
+    Caddy holds its own rules against the path without dot segments, and passes on the client's spelling: to the
+    pool, /open/../secret would be another path.
 path_regexp
     The path matcher compares without case, and /app* would also be /apple.
 -Proxy
@@ -67,7 +70,8 @@ def format_whole(site: Site) -> list[str]:
 
 def format_site(site: Site) -> list[str]:
     """Return what stands in the site block."""
-    lines = [f"bind {site.host}"]
+    lines = [f"bind {site.host}", r"@dots vars_regexp {http.request.uri.path} /\.\.?(/|$)"]
+    lines += block("handle @dots {", ["respond 400"])
     if site.body_limit:
         lines += block("request_body {", [f"max_size {site.body_limit}"])
     for number, (prefix, backend) in enumerate(site.mounts):

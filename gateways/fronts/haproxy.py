@@ -16,6 +16,9 @@ _REASONS = parse_reasons(
     r"""
 tune\.bufsize
     A request head and a response head each have to fit; the default is 16 KiB.
+deny_status 400
+    HAProxy passes dot segments on, and rules for a path do not see through them: /open/../secret is not below
+    /secret.
 use_backend
     The path is decoded before it is compared, and /apple is not below /app.
 restrict-req-hdr-names
@@ -83,11 +86,13 @@ def format_frontend(site: Site) -> list[str]:
         "timeout http-keep-alive 5s",
         "option http-restrict-req-hdr-names delete",
         "http-request del-header proxy",
+        r"http-request deny deny_status 400 if { path,url_dec -m reg '/\.\.?(/|$)' }",
     ]
     if site.body_limit:
         lines.append(f"http-request deny deny_status 413 if {{ req.body_size gt {site.body_limit} }}")
     for prefix, backend in site.mounts:
-        condition = f" if {{ path,url_dec -m reg ^{re.escape(prefix)}(/|$) }}" if prefix else ""
+        pattern = re.escape(prefix).replace("'", r"\x27")
+        condition = f" if {{ path,url_dec -m reg '^{pattern}(/|$)' }}" if prefix else ""
         lines.append(f"use_backend {name_backend(backend)}{condition}")
     return lines
 

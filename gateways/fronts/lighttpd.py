@@ -6,7 +6,6 @@ Speaks http, fastcgi, scgi, uwsgi, and ajp for requests without a body; spawns C
 from __future__ import annotations
 
 import os.path
-import re
 
 from gateways.core.metavariables import FORWARDED
 from gateways.fronts.lines import block, explain, parse_reasons, remark
@@ -39,6 +38,8 @@ fix-root-scriptname
     The pool knows its mounts and splits the path by itself. Below the key "/", and only with fix-root-scriptname,
     SCRIPT_NAME is empty and PATH_INFO the whole path; below the key "/app" the pool would see the path without it.
     lighttpd merges //, decodes %2F and removes dot segments before anybody sees the path.
+\$HTTP\["url"\] ==
+    Two comparisons and no pattern: a pattern never fits a path that is not UTF-8, and /app* would also be /apple.
 check-local
     By default lighttpd looks for a file first, and answers 404 when there is none.
 read-timeout
@@ -109,37 +110,46 @@ def format_mounts(site: Site) -> list[str]:
         f"server.stream-request-body = {1 if site.stream else 0}",
         f"server.stream-response-body = {2 if site.stream else 1}",
     ]
-    for prefix, backend in reversed(site.mounts):
-        lines += format_place(prefix, format_backend(backend))
+    for number, (prefix, backend) in enumerate(reversed(site.mounts)):
+        lines += format_place(prefix, *format_backend(backend, number))
     for number, program in enumerate(reversed(site.programs)):
         inner = format_script(program) if site.spawn == "cgi" else format_program(site, program, number)
-        lines += format_place(program.prefix, inner)
+        lines += format_place(program.prefix, *inner)
     return lines
 
 
-def format_place(prefix: str, lines: list[str]) -> list[str]:
-    """Return lines that hold below ``prefix``; of several such places the last counts."""
-    return block(f'$HTTP["url"] =~ "^{re.escape(prefix)}(/|$)" {{', lines) if prefix else lines
+def format_place(prefix: str, shared: list[str], lines: list[str]) -> list[str]:
+    """Return ``shared``, then ``lines`` for the paths below ``prefix``; of several such places the last counts."""
+    if not prefix:
+        return [*shared, *lines]
+    return [
+        *shared,
+        *(row for test in (f'== "{prefix}"', f'=^ "{prefix}/"') for row in block(f'$HTTP["url"] {test} {{', lines)),
+    ]
 
 
-def format_backend(backend: Backend) -> list[str]:
-    """Return what passes every path here to a backend."""
+def format_backend(backend: Backend, number: int) -> tuple[list[str], list[str]]:
+    """Return (what is said before, what passes every path here to a backend)."""
     place = [f'"socket" => "{backend.socket}"'] if backend.socket else []
-    place = place or [f'"host" => "{backend.host}"', f'"port" => {backend.port}']
-    words = [*place, '"check-local" => "disable"']
-    if backend.wire in _ROOTED:
-        words.append('"fix-root-scriptname" => "enable"')
+    words = place or [f'"host" => "{backend.host}"', f'"port" => {backend.port}']
     words += [
+        '"check-local" => "disable"',
         '"connect-timeout" => 5',
         f'"read-timeout" => {backend.answer_time}',
         f'"write-timeout" => {backend.answer_time}',
     ]
+    if backend.wire in _ROOTED:
+        words.append('"fix-root-scriptname" => "enable"')
     key = "/" if backend.wire in _ROOTED else ""
     module = _MODULES[backend.wire]
-    lines = block(f'{module}.server = ( "{key}" => ((', [word + "," for word in words], ")) )")
-    if backend.wire == "uwsgi":
-        return ['scgi.protocol = "uwsgi"', *lines]
-    return [*format_fields(), *lines] if module == "proxy" else lines
+    name = f"var.mount{number}"
+    lines = {"uwsgi": ['scgi.protocol = "uwsgi"'], "http": format_fields()}.get(backend.wire, [])
+    return format_servers(name, key, words), [*lines, f"{module}.server = {name}"]
+
+
+def format_servers(name: str, key: str, words: list[str]) -> list[str]:
+    """Return a variable that holds one server."""
+    return block(f'{name} = ( "{key}" => ((', [word + "," for word in words], ")) )")
 
 
 def format_fields() -> list[str]:
@@ -151,8 +161,8 @@ def format_fields() -> list[str]:
     ]
 
 
-def format_program(site: Site, program: Program, number: int) -> list[str]:
-    """Return what starts a FastCGI application and passes every path here to it."""
+def format_program(site: Site, program: Program, number: int) -> tuple[list[str], list[str]]:
+    """Return (what is said before, what passes every path here to a FastCGI application that lighttpd starts)."""
     command = f"{site.command} run --start-servers {program.start_servers} --model {program.model} {program.path}"
     words = [
         f'"socket" => "{site.folder or "/run/lighttpd"}/gateways-{number}.sock"',
@@ -163,12 +173,13 @@ def format_program(site: Site, program: Program, number: int) -> list[str]:
     ]
     if not program.prefix:
         words.append('"fix-root-scriptname" => "enable"')
-    return block(f'fastcgi.server = ( "{program.prefix or "/"}" => ((', [word + "," for word in words], ")) )")
+    name = f"var.mount{number}"
+    return format_servers(name, program.prefix or "/", words), [f"fastcgi.server = {name}"]
 
 
-def format_script(program: Program) -> list[str]:
-    """Return what starts a CGI script for every path here."""
-    return [
+def format_script(program: Program) -> tuple[list[str], list[str]]:
+    """Return (what is said before: nothing; what starts a CGI script for every path here)."""
+    return [], [
         f'alias.url = ( "{program.prefix or "/"}" => "{program.path}{"" if program.prefix else "/"}" )',
         f'cgi.assign = ( "{os.path.basename(program.path)}" => "" )',
         f'cgi.limits = ( "read-timeout" => {program.answer_time}, "write-timeout" => {program.answer_time} )',

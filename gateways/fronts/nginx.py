@@ -50,6 +50,9 @@ _REASONS = parse_reasons(
 ^ *set \$gateways_host
     The Host field as the client sent it, $http_host, may differ from the host of an absolute request target, which
     is the one that counts (RFC 9112 3.2.2).
+^ *if .*request_uri
+    nginx holds its own rules against the path without dot segments, and passes on the client's spelling: to the
+    pool, /open/../secret would be another path. (By the other wires it passes on what it looked at.)
 ^ *location ~
     With a plain prefix in place of the pattern, /apple would be below /app, and /app would be moved to /app/.
 ^ *keepalive [0-9]
@@ -66,6 +69,8 @@ _buffer_size
 _buffering on
     The default: nginx takes the answer as fast as it comes, and a slow client holds no worker. A response that has
     to arrive piece by piece says X-Accel-Buffering: no.
+scgi_request_buffering
+    Never off: nginx then states as CONTENT_LENGTH what has come so far, and the upload is cut there.
 _request_buffering on
     The default: an upload is complete, and its length known, before a worker hears of it.
 [a-z]_buffering off
@@ -154,8 +159,10 @@ def format_server(site: Site) -> list[str]:
         "underscores_in_headers off;",
         f"set $gateways_host {host};",
     ]
+    if any(backend.wire == "http" for backend in site.backends):
+        lines += block(r'if ($request_uri ~* "^[^?]*/(\.|%2e)(\.|%2e)?([/?]|$)") {', ["return 400;"])
     for prefix, backend in site.mounts:
-        place = f"location ~ ^{re.escape(prefix)}(/|$) {{" if prefix else "location / {"
+        place = f'location ~ "^{re.escape(prefix)}(/|$)" {{' if prefix else "location / {"
         lines += ["", *block(place, format_backend(site, backend))]
     return lines
 
@@ -173,7 +180,7 @@ def format_backend(site: Site, backend: Backend) -> list[str]:
         f"{module}_buffer_size 64k;",
         f"{module}_buffers 8 64k;",
         f"{module}_buffering {buffering};",
-        f"{module}_request_buffering {buffering};",
+        f"{module}_request_buffering {'on' if module == 'scgi' else buffering};",
         *(format_fields(kept) if module == "proxy" else format_variables(module, kept)),
     ]
 

@@ -78,16 +78,14 @@ def format_head(front: Front, site: Site) -> list[str]:
         paths = ", ".join(prefix or "/" for prefix in backend.prefixes)
         lines.append(f'# pool "{backend.pool}": {backend.place}, for {paths}')
         if backend.socket:
-            lines += remark(
-                f'{front.name} has to be able to write to the socket: ListenGroup = "www-data" in the pool.'
-            )
+            lines += remark(f'{front.name} needs to write to the socket: ListenGroup = "www-data" in the pool.')
         if backend.wire == "http" and not backend.trusts_front:
             lines += remark("The pool's TrustedProxies does not name this server: it believes no X-Forwarded-* field.")
     if site.spawn == "fastcgi":
         lines += remark(
-            f"{front.name} starts `gateways run` for each mount. Of our configuration it knows the mount's file, path and "
-            "model and the pool's numbers of servers and requests; other settings are not passed on."
+            f"{front.name} starts `gateways run` for each mount. It knows the mount's path, file and model, and "
+            "how many servers and requests the pool allows; other settings are not passed on."
         )
     if site.spawn == "cgi":
-        lines += remark(f"{front.name} starts each mount's file for each request; our configuration says no more.")
+        lines += remark(f"{front.name} starts each mount's file for each request, and nothing else.")
     return lines
