@@ -79,3 +79,41 @@ JITTER = [
 def test_a_workers_own_request_limit(most: int, jitter: float, chance: float, limit: int) -> None:
     limits = PoolLimits(max_requests_per_child=most, max_requests_jitter=jitter)
     assert limits.plan_max_requests(chance) == limit
+
+
+@pytest.mark.parametrize(
+    ("most", "jitter", "limit", "due"),
+    [
+        (0, 0.1, 0, 0),
+        (1, 0.5, 1, 0),
+        (3, 0.1, 3, 0),
+        (1000, 0.0, 1000, 0),
+        (1000, 0.1, 1000, 900),
+        (1000, 0.1, 900, 800),
+        (1000, 1.0, 2, 1),
+    ],
+)
+def test_p06_a_worker_asks_for_its_successor_before_its_limit(most: int, jitter: float, limit: int, due: int) -> None:
+    assert PoolLimits(max_requests_per_child=most, max_requests_jitter=jitter).plan_due(limit) == due
+
+
+@pytest.mark.parametrize(
+    ("manager", "first", "fewest"), [("dynamic", 5, 4), ("static", 9, 9), ("ondemand", 1, 0), ("fork", 1, 0)]
+)
+def test_what_a_manager_starts_with(manager: str, first: int, fewest: int) -> None:
+    limits = PoolLimits(5, 4, 6, 9, manager=manager)
+    assert (limits.first_servers, limits.fewest_idle) == (first, fewest)
+
+
+def test_all_managers_but_dynamic_look_at_max_servers_only() -> None:
+    for manager in ("static", "ondemand", "fork"):
+        assert PoolLimits(manager=manager, max_servers=1).max_servers == 1
+    with pytest.raises(ConfigurationError, match="ProcessManager must be one of"):
+        PoolLimits(manager="threads")
+
+
+def test_a_shifted_pool_has_more_or_fewer_and_never_none() -> None:
+    limits = PoolLimits(2, 1, 3, 4)
+    more, fewer = limits.shift(2), limits.shift(-3)
+    assert (more.start_servers, more.min_spare_servers, more.max_spare_servers, more.max_servers) == (4, 3, 5, 6)
+    assert (fewer.start_servers, fewer.min_spare_servers, fewer.max_spare_servers, fewer.max_servers) == (1, 1, 1, 1)

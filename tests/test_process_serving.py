@@ -160,6 +160,23 @@ def test_several_pools_are_announced_and_served(tmp_path: Path, app: str) -> Non
         assert int(answer.rpartition(b"\r\n")[2].split()[0]) not in (0, first)
 
 
+def test_p18_b132_a_log_that_was_moved_away_is_written_anew_by_everybody(tmp_path: Path, app: str) -> None:
+    with serving(tmp_path, app, "--process-manager", "static", "--max-servers", "1") as server:
+        server.log.rename(tmp_path / "error.log.1")
+        server.process.send_signal(signal.SIGUSR1)
+        with server.connect() as client:
+            client.sendall(b"no request at all\r\n\r\n")
+            assert client.recv(4096).startswith(b"HTTP/1.1 400 ")
+        wait_until(server.log.exists, "the new log")
+        (worker,) = server.workers()
+        os.kill(worker, signal.SIGKILL)
+        server.wait_for_log(rf"\[{server.pid}\] error: worker {worker} .* was killed by SIGKILL")
+        assert f"[{worker}] warning: refused a request with 400" in server.read_log()
+        assert "refused" not in (tmp_path / "error.log.1").read_text()
+        assert ask(server)[0] > 0
+        server.log.write_text("")  # what was provoked was looked at
+
+
 def test_b129_p01_a_busy_listener_does_not_starve_another(tmp_path: Path, app: str) -> None:
     options = ["--bind", "http://127.0.0.1:0,http://localhost:0", "--process-manager", "static", "--max-servers", "1"]
     with serving(tmp_path, app, *options) as server:
