@@ -77,23 +77,40 @@ class ErrorLogHandler(logging.Handler):
         self._file.append(data)
 
     def close(self) -> None:
+        """Leave the file open: whoever configures ``logging`` anew, as Django does, closes every handler there is."""
+
+    def release(self) -> None:
         """Close the file; standard error stays open."""
         self._file.close()
         super().close()
 
 
-def open_log(name: str, path: str, level: str) -> logging.Logger:
-    """Return the logger ``name``, writing to ``path`` (``""``: standard error) from ``level`` up.
+class ErrorLog(logging.Logger):
+    """A logger that applications cannot reach: their ``logging.config`` and ``logging.disable`` silence what they know.
+
+    It stands outside the tree of loggers, and its own level alone decides.
+    """
+
+    def isEnabledFor(self, level: int) -> bool:
+        """True when a message of ``level`` is written."""
+        return level >= self.level
+
+
+_LOGS: dict[str, ErrorLog] = {}
+
+
+def open_log(name: str, path: str, level: str) -> ErrorLog:
+    """Return the log ``name``, writing to ``path`` (``""``: standard error) from ``level`` up.
 
     Handlers it had before are closed, so that a reload never doubles a message. Raise ``OSError`` when the file cannot
     be opened.
     """
     handler = ErrorLogHandler(path)
-    log = logging.getLogger(name)
+    log = _LOGS.setdefault(name, ErrorLog(name))
     for old in log.handlers[:]:
         log.removeHandler(old)
-        old.close()
+        if isinstance(old, ErrorLogHandler):
+            old.release()
     log.addHandler(handler)
     log.setLevel(level.upper())
-    log.propagate = False
     return log

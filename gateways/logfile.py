@@ -36,6 +36,9 @@ class LogFile:
             fd = self._open()
         except OSError:
             return
+        if self._fd < 0:
+            self._fd = fd
+            return
         os.dup2(fd, self._fd, inheritable=False)
         os.close(fd)
 
@@ -46,10 +49,9 @@ class LogFile:
 
     def _was_moved(self) -> bool:
         try:
-            named = os.stat(self._path)
+            return not os.path.samestat(os.stat(self._path), os.fstat(self._fd))
         except OSError:
             return True
-        return not os.path.samestat(named, os.fstat(self._fd))
 
     def append(self, data: bytes) -> None:
         """Write ``data``; what cannot be written is lost, because there is no other place to say so."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gateways.errorlog import ErrorLogFormatter, escape_line, open_log
+from gateways.errorlog import ErrorLogFormatter, ErrorLogHandler, escape_line, open_log
+
+ROOT = Path(__file__).resolve().parent.parent
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[(\d+)\] (debug|info|warning|error): ")
 
@@ -19,9 +23,15 @@ STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[(\d+)\] (debug|info
 def log(tmp_path: Path) -> Iterator[logging.Logger]:
     log = open_log("test.errorlog", str(tmp_path / "error.log"), "info")
     yield log
+    release(log)
+
+
+def release(log: logging.Logger) -> None:
+    """Close what a log writes to."""
     for handler in log.handlers[:]:
         log.removeHandler(handler)
-        handler.close()
+        assert isinstance(handler, ErrorLogHandler)
+        handler.release()
 
 
 ESCAPED = [
@@ -88,8 +98,45 @@ def test_opening_a_log_again_doubles_nothing(log: logging.Logger, tmp_path: Path
 def test_P18_a_log_that_cannot_be_written_to_raises_nothing() -> None:
     log = open_log("test.full", "/dev/full", "info")
     log.error("lost")
-    log.handlers[0].close()
-    log.handlers.clear()
+    release(log)
+
+
+APPLICATIONS = [
+    ("dictConfig", "logging.config.dictConfig({'version': 1})"),
+    ("fileConfig-like", "logging.config.dictConfig({'version': 1, 'disable_existing_loggers': True})"),
+    ("shutdown", "logging.shutdown()"),
+    ("disable", "logging.disable(logging.CRITICAL)"),
+    ("basicConfig", "logging.basicConfig(force=True, level='CRITICAL')"),
+    ("root", "logging.getLogger().setLevel('CRITICAL')"),
+    ("same-name", "logging.getLogger('gateways').disabled = True"),
+]
+
+
+@pytest.mark.parametrize("order", [row[1] for row in APPLICATIONS], ids=[row[0] for row in APPLICATIONS])
+def test_an_application_that_configures_logging_does_not_silence_ours(order: str, tmp_path: Path) -> None:
+    """Django closes every handler there is when it is set up."""
+    program = (
+        "import logging, logging.config, sys\n"
+        "from gateways.errorlog import open_log\n"
+        "log = open_log('gateways', sys.argv[1], 'info')\n"
+        f"{order}\n"
+        "log.info('still %s', 'here')\n"
+        "log.debug('not written')\n"
+    )
+    path = tmp_path / "error.log"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], cwd=ROOT, capture_output=True, timeout=30, check=True
+    )
+    assert done.stderr == b""
+    assert STAMP.sub("", path.read_text()) == "still here\n"
+
+
+def test_a_log_whose_file_was_closed_is_opened_again(log: logging.Logger, tmp_path: Path) -> None:
+    handler = log.handlers[0]
+    assert isinstance(handler, ErrorLogHandler)
+    handler.release()
+    log.info("back")
+    assert (tmp_path / "error.log").read_text().endswith("back\n")
 
 
 def test_the_level_is_kept(log: logging.Logger, tmp_path: Path) -> None:
