@@ -1,4 +1,4 @@
-"""A fake exchange for tests of execution models: a plain object that keeps what it is given (core.interfaces.Exchange)."""
+"""A fake exchange for tests of execution models: a plain object that keeps what it is given."""
 
 from __future__ import annotations
 

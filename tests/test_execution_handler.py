@@ -42,8 +42,13 @@ def test_nothing_is_built_that_is_not_asked_for() -> None:
 
 @pytest.mark.parametrize(
     ("code", "status", "body"),
-    [(None, "200 OK", b""), (0, "200 OK", b""), (404, "404 Not Found", b"404 Not Found\n"), (503, "503 Service Unavailable", b"503 Service Unavailable\n")],
-)  # fmt: skip
+    [
+        (None, "200 OK", b""),
+        (0, "200 OK", b""),
+        (404, "404 Not Found", b"404 Not Found\n"),
+        (503, "503 Service Unavailable", b"503 Service Unavailable\n"),
+    ],
+)
 def test_the_returned_code(code: int | None, status: str, body: bytes) -> None:
     exchange = run(lambda request: code)
     assert (exchange.status, exchange.body) == (status, body)

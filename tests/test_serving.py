@@ -55,6 +55,7 @@ def send_on_one_connection(server: Server, *requests: bytes) -> list[tuple[bytes
 
 GET = b"GET %s HTTP/1.1\r\nHost: h\r\n\r\n"
 PID = GET % b"/pid"
+POST = b"POST /echo HTTP/1.1\r\nHost: h\r\n"
 
 
 def test_a_connection_is_kept(one: Server) -> None:
@@ -353,12 +354,12 @@ class TestTimeLimits:
         ("ident", "begin", "status"),
         [
             ("H18-head", b"GET / HTTP/1.1\r\nHost: h\r\nX-A", b"408"),
-            ("H18-short-body", b"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nabc", b"408"),
-            ("H18-chunked-body", b"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", b"408"),
+            ("H18-short-body", POST + b"Content-Length: 5\r\n\r\nabc", b"408"),
+            ("H18-chunked-body", POST + b"Transfer-Encoding: chunked\r\n\r\n5\r\nab", b"408"),
             ("H18-nothing", b"", b""),
-            ("H18-long-body", b"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 99999\r\n\r\n" + b"x" * 70000, b"408"),
+            ("H18-long-body", POST + b"Content-Length: 99999\r\n\r\n" + b"x" * 70000, b"408"),
         ],
-    )  # fmt: skip
+    )
     def test_H18_a_slow_request(self, hasty: Server, ident: str, begin: bytes, status: bytes) -> None:
         with hasty.connect() as slow:
             slow.sendall(begin)

@@ -286,4 +286,3 @@ def parse_body_length(length: str | None, coding: str | None, limits: WireLimits
     if int(length) > limits.body:
         raise RemoteProtocolError(f"the request body is longer than {limits.body} bytes", 413, "RFC 9110 15.5.14")
     return int(length)
-
