@@ -14,6 +14,8 @@ from pathlib import Path
 from tests.servers import ROOT, Server, wait_until
 
 WORKER = "gateways.gunicorn.Worker"
+CONFIGURATION = "def post_worker_init(worker):\n    worker.log.info('ready: %d', worker.pid)\n"
+"""A worker that was forked, but has no signal handlers of its own yet, loses the arbiter's orders: tests wait."""
 
 
 class Gunicorn(Server):
@@ -35,7 +37,7 @@ class Gunicorn(Server):
 
 def make_command(folder: Path, arguments: Sequence[str], bind: Sequence[str]) -> list[str]:
     """The command line: nothing of it is read from, or written to, anywhere but ``folder``."""
-    (folder / "gunicorn.conf.py").touch()
+    (folder / "gunicorn.conf.py").write_text(CONFIGURATION)
     options = [word for address in bind for word in ("--bind", address)]
     return [
         sys.executable, "-m", "gunicorn", "--worker-class", WORKER, "--error-logfile", str(folder / "error.log"),
@@ -70,7 +72,8 @@ def hosted(
         )  # fmt: skip
     server = Gunicorn(process, log, "")
     try:
-        wait_until(lambda: "Booting worker" in log.read_text() or process.poll() is not None, "a worker")
+        workers = int(arguments[arguments.index("--workers") + 1]) if "--workers" in arguments else 1
+        wait_until(lambda: log.read_text().count("ready: ") >= workers or process.poll() is not None, "its workers")
         assert process.poll() is None, log.read_text() + (folder / "output").read_text()
         found = re.search(r"Listening at: (.*) \(\d+\)", log.read_text())
         assert found is not None

@@ -203,6 +203,7 @@ def test_a_stuck_application_that_swallows_the_order_is_ended_all_the_same(tmp_p
         sock.sendall(b"GET /swallow HTTP/1.1\r\nHost: h\r\n\r\n")
         (stuck, _) = wait_for_runners(tmp_path, 2)
         wait_until(lambda: stuck not in server.workers(), "its end")
+        server.wait_for_log("was sent SIGKILL")
 
 
 def test_TERM_lets_a_request_finish(tmp_path: Path) -> None:
