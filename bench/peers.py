@@ -57,7 +57,7 @@ class Peer:
             return self.format_command(wire, port)
 
         return Recipe(
-            f"{self.name}-{wire}", f"{self.label}", command, lambda: find_missing(self), self.ready, wire, self.stop
+            f"{self.name}-{wire}", self.label, command, lambda: find_missing(self), self.ready, wire, self.stop
         )
 
 

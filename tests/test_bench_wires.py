@@ -15,7 +15,7 @@ from bench.answers import Answer, ask, is_whole
 from bench.load import Job
 from bench.outcome import format_report, format_text
 from bench.peers import FOLDER, choose_peers, find_missing, format_stamp, install_peer, parse_peers, read_peers
-from bench.report.wires import find_verdicts
+from bench.report.wires import find_verdicts, style_servers
 from bench.results import Contender, Run, Sample, Scenario
 from bench.servers import Recipe, ServerFailed, one_worker, start_server
 from bench.speeches import SPEECHES, Speech, WrongAnswer, check_answer
@@ -297,6 +297,19 @@ def test_the_verdicts() -> None:
         ("scgi", "gateways against uwsgi", "told"),
         ("uwsgi", "gateways at most a third of gunicorn", "not measured"),
     ]
+
+
+def test_who_takes_no_part_in_a_scenario_is_not_judged_there() -> None:
+    run = make_run()
+    run.scenarios.append(Scenario("scgi keep c=10", 10, True, "scgi"))
+    assert len(find_verdicts(run)) == 3
+    assert format_text(run).count("flup 1.0.3") == 1
+
+
+def test_a_server_has_one_colour_with_every_wire() -> None:
+    styles = style_servers(make_run())
+    assert styles["gateways-scgi"] == styles["gateways-uwsgi"]
+    assert len(set(styles.values())) == 4
 
 
 def test_a_dear_wire_misses_its_target() -> None:

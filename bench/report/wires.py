@@ -36,6 +36,8 @@ def find_verdicts(run: Run) -> list[Verdict]:
             if peer not in present:
                 continue
             mine, other = counted(run, ours, scenario), counted(run, peer, scenario)
+            if not other and not present[peer].failed:
+                continue  # it takes no part in this scenario
             ratio = None if present[ours].failed or present[peer].failed else pair(mine, other, sample_cpu)
             if most is None:
                 verdicts.append((scenario, f"{OURS} against {name}", ratio, "told" if ratio else "not measured"))
@@ -100,10 +102,17 @@ def format_text(run: Run) -> str:
     return "\n".join([*lines, *verdicts, "", memory_line(run), "", *doubts(run)]).rstrip()
 
 
+def style_servers(run: Run) -> dict[str, str]:
+    """Return contender -> CSS class of its colour: a server has the same one with every wire."""
+    servers = {contender.name: contender.name.rpartition("-")[0] for contender in run.contenders}
+    styles = page.order_styles(dict.fromkeys(servers.values()))
+    return {name: styles[server] for name, server in servers.items()}
+
+
 def html_scenario(run: Run, scenario: Scenario) -> str:
     """Return one scenario's section: drawing and table."""
     cells = scenario_cells(run, scenario)
-    styles = page.order_styles(contender.name for contender in run.contenders)
+    styles = style_servers(run)
     unit = "microseconds of server CPU a request (less is better)"
     bars = page.both(draw_bars, page.cpu_bars([row for row, _ in cells], styles), unit, unit)
     heads = "".join(f"<th scope=col>{escape(heading)}</th>" for heading in HEADINGS)
