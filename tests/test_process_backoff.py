@@ -39,7 +39,7 @@ def test_a_generation_that_has_never_been_ready_starts_few_at_once() -> None:
     assert backoff.allowance(0.0, MAX_UNPROVEN, False) == 0
 
 
-def test_b120_a_loop_of_dying_workers_is_less_than_twenty_forks_a_minute() -> None:
+def test_b120_b128_a_loop_of_dying_workers_is_less_than_twenty_forks_a_minute() -> None:
     """Ten workers die at once and all that follow die at once: the clock runs from one permitted start to the next."""
     backoff = Backoff()
     now, forks = 0.0, 0

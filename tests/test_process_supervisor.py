@@ -194,7 +194,7 @@ def test_p08_b122_foreign_children_are_reaped_in_silence(start: Start) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT], ids=["TERM", "INT", "QUIT"])
-def test_b111_b131_a_stop_lets_the_current_request_finish(start: Start, number: int) -> None:
+def test_p02_b111_b131_a_stop_lets_the_current_request_finish(start: Start, number: int) -> None:
     server = start(**fixed(2))
     server.started(2)
     client, pid = server.hold()

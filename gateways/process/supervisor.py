@@ -162,7 +162,7 @@ class Supervisor:
 
     def _excuse(self, late: float) -> None:
         if late > MOST_LATE:
-            self._log.warning("supervisor %d: stood still for %.0f s, which no worker is blamed for", os.getpid(), late)
+            self._log.info("supervisor %d: stood still for %.0f s, which no worker is blamed for", os.getpid(), late)
             for child in self._children():
                 child.excuse(late)
 
@@ -244,7 +244,8 @@ class Supervisor:
                 keeper.resume(now)
             return
         gc.collect()
-        self._keepers = [keeper for keeper in self._keepers if not (keeper.failed and not keeper.roster)]
+        for keeper in self._keepers:
+            keeper.failed = False  # those that had given up are over, and their names free for another try
         living = {keeper.name: keeper for keeper in self._keepers if not keeper.over}
         # First those that stay: what two of them share, or one takes over from another, is never closed in between.
         for name, pool in pools.items():
