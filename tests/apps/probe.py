@@ -91,7 +91,7 @@ def stream(environ, start_response):
 def file(environ, start_response):
     """/file/N/OFFSET: N bytes on disk, sent from OFFSET by the file wrapper."""
     _, total, offset = environ["PATH_INFO"].strip("/").split("/")
-    handle = tempfile.TemporaryFile()
+    handle = tempfile.TemporaryFile()  # noqa: SIM115 the server closes it
     handle.write(bytes(i % 251 for i in range(1000)) * (int(total) // 1000 + 1))
     handle.truncate(int(total))
     handle.seek(int(offset))
