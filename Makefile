@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 FUZZ_RUNS ?= 50000
 WIRE ?= all
 
-.PHONY: help compare compare-quick serve test lint floor wires fuzz clean
+.PHONY: help compare compare-quick serve test lint floor wires fuzz fronts clean
 
 help:
 	@echo "make compare   measure one app in six execution models, and write a report (needs nothing but Python)"
@@ -14,6 +14,7 @@ help:
 	@echo "make lint      ruff and mypy"
 	@echo "make floor     measure wsgi and handler against the least a Python server can cost, and gunicorn"
 	@echo "make wires     measure each wire against flup, uWSGI and gunicorn, which are installed apart first"
+	@echo "make fronts    write conf/fronts/ anew: what each front server is told to stand before conf/hello.toml"
 	@echo "make fuzz      throw $(FUZZ_RUNS) made inputs at each wire's parser (FUZZ_RUNS=N, WIRE=http ...)"
 
 $(RUN):
@@ -58,6 +59,9 @@ $(VENV)/fuzzer: pyproject.toml | $(RUN)
 fuzz: $(VENV)/fuzzer
 	@echo "$(FUZZ_RUNS) executions for each wire, some minutes; what breaks a promise is kept in tests/fuzz/findings"
 	$(RUN) -m tests.fuzz $(WIRE) --runs $(FUZZ_RUNS)
+
+fronts: $(RUN)
+	PYTHON=$(RUN) conf/fronts/generate
 
 clean:
 	rm -rf $(VENV) .venv-peers build *.egg-info .mypy_cache .ruff_cache .hypothesis bench/results tests/fuzz/findings

@@ -276,6 +276,7 @@ def add_conf(conf: argparse.ArgumentParser) -> None:
     conf.add_argument("--reuse", action="store_true", help="connections to us are kept for further requests")
     conf.add_argument("--stream", action="store_true", help="bodies are passed on as they come, both ways")
     conf.add_argument("--standalone", metavar="FOLDER", default="", help="a whole server, with all its files there")
+    conf.add_argument("--command", metavar="COMMAND", default="", help="starts gateways for --spawn (this program)")
     conf.set_defaults(run=run_conf)
 
 
@@ -291,7 +292,8 @@ def run_conf(options: argparse.Namespace) -> int:
     if settings is None:
         return print_mistakes(mistakes)
     folder = os.path.abspath(options.standalone) if options.standalone else ""
-    wishes = Wishes(options.listen, options.wire, options.spawn, options.reuse, options.stream, folder, find_command())
+    command = options.command or find_command()
+    wishes = Wishes(options.listen, options.wire, options.spawn, options.reuse, options.stream, folder, command)
     try:
         sys.stdout.write(format_front(options.front, settings, wishes))
     except ConfigurationError as error:

@@ -41,7 +41,7 @@ QUIET = {
     "nginx": r"^$",
     "lighttpd": r"server started|server stopped|info: ",
     "haproxy": r"^$",
-    "caddy": r'"level":"info"|endpoint disabled|automatic HTTPS is completely disabled|exiting; byeee|not formatted',
+    "caddy": r'"level":"info"|endpoint disabled|automatic HTTPS is completely disabled|exiting; byeee',
 }
 """Front -> lines of its log that say that all is well."""
 
@@ -185,9 +185,11 @@ def is_reachable(path: Path) -> bool:
 
 
 def copy_package(folder: Path) -> str:
-    """Copy the package where a front's user can read it; return the command that runs it there."""
+    """Copy the package where a front's user can read it, and compile it; return the command that runs it there."""
     shutil.copytree(ROOT / "gateways", folder / "gateways", ignore=shutil.ignore_patterns("__pycache__"))
-    return f"/usr/bin/env PYTHONPATH={folder} {find_python()} -m gateways"
+    python = find_python()
+    subprocess.run([python, "-m", "compileall", "-q", str(folder / "gateways")], check=True)
+    return f"/usr/bin/env PYTHONPATH={folder} {python} -m gateways"
 
 
 def write_program(path: Path, source: Path, command: str) -> Path:

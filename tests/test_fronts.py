@@ -185,16 +185,14 @@ def find_settings(server: Server, pair: Pair) -> ServerSettings:
 
 
 @pytest.fixture(scope="module")
-def running(
-    request: pytest.FixtureRequest, sockets: Path, servers: tuple[Server, Server]
-) -> Iterator[tuple[Pair, Front]]:
+def running(request: pytest.FixtureRequest, sockets: Path) -> Iterator[tuple[Pair, Front]]:
     """A front server before both servers, or starting three mounts by itself."""
     pair: Pair = request.param
     command = ""
     if pair.spawn:
         settings, command = prepare_spawning(sockets)
     else:
-        root, mounts = (find_settings(server, pair) for server in servers)
+        root, mounts = (find_settings(server, pair) for server in request.getfixturevalue("servers"))
         settings = replace(root, pools=(*root.pools, *mounts.pools))
     with front(
         pair.front, settings, PROVOKED[pair.front], wire=pair.wire, spawn=pair.spawn, reuse=pair.reuse,

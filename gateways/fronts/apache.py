@@ -5,7 +5,6 @@ Speaks http, fastcgi, scgi, ajp and uwsgi; spawns CGI scripts (mod_cgid) and Fas
 
 from __future__ import annotations
 
-import os.path
 import re
 
 from gateways.core.metavariables import FORWARDED
@@ -183,11 +182,9 @@ def format_programs(site: Site) -> list[str]:
     for program in site.programs:
         place = program.path if program.prefix else f"{program.path}/"
         lines.append(f'{alias} "{program.prefix or "/"}" "{place}"')
-    for program in {program.path: program for program in site.programs}.values():
+    for program in reversed(site.programs):
         inner = format_script(program) if site.spawn == "cgi" else format_application(site, program)
-        folder, name = os.path.split(program.path)
-        files = block(f'<Files "{name}">', ["Require all granted", *inner], "</Files>")
-        lines += ["", *block(f'<Directory "{folder}">', files, "</Directory>")]
+        lines += ["", *block(f'<Location "{program.prefix or "/"}">', ["Require all granted", *inner], "</Location>")]
     return lines
 
 

@@ -59,7 +59,13 @@ def format_caddy(site: Site) -> list[str]:
         inner = [*format_whole(site), *inner]
     else:
         use = "Append to /etc/caddy/Caddyfile; then: systemctl reload caddy"
-    return [*remark(use), *remark(_STREAMING), "", *explain(inner, _REASONS)]
+    return [*remark(use), *remark(_STREAMING), "", *map(indent_with_tabs, explain(inner, _REASONS))]
+
+
+def indent_with_tabs(line: str) -> str:
+    """Return a line indented as ``caddy fmt`` wants it."""
+    text = line.lstrip(" ")
+    return "\t" * ((len(line) - len(text)) // 4) + text
 
 
 def format_whole(site: Site) -> list[str]:

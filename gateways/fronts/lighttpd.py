@@ -21,8 +21,8 @@ _ROOTED = ("fastcgi", "scgi", "uwsgi")
 _KIB = 1024
 _REASONS = parse_reasons(
     r"""
-^server\.modules
-    A module that is named twice is loaded once. mod_setenv has to come before mod_proxy, to change what that sends.
+mod_setenv
+    mod_setenv has to come before mod_proxy, to change what that sends.
 max-request-size
     The pool's LimitRequestBody, in KiB; 0 for none.
 stream-request-body" => 0|stream-request-body = 0
@@ -34,10 +34,12 @@ stream-request-body = 1
     Uploads arrive piece by piece, and a slow client holds a worker.
 stream-response-body = 2
     Answers arrive piece by piece, and a slow client holds a worker.
+^ *server\.modules
+    A module that is named twice is loaded once. lighttpd merges //, decodes %2F and removes dot segments before
+    anything here sees a path.
 fix-root-scriptname
-    The pool knows its mounts and splits the path by itself. Below the key "/", and only with fix-root-scriptname,
-    SCRIPT_NAME is empty and PATH_INFO the whole path; below the key "/app" the pool would see the path without it.
-    lighttpd merges //, decodes %2F and removes dot segments before anybody sees the path.
+    Below the key "/", and only with this, SCRIPT_NAME is empty and PATH_INFO the whole path. That is what a pool
+    wants, which knows its mounts and splits the path by itself, and what is right for an application at the root.
 \$HTTP\["url"\] ==
     Two comparisons and no pattern: a pattern never fits a path that is not UTF-8, and /app* would also be /apple.
 check-local
