@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
+
+import pytest
 
 from gateways.config.reader import read_settings
 from tests.fronts import front, open_folder
@@ -25,6 +29,13 @@ class Place:
     def authority(self) -> str:
         """``HOST:PORT`` as a client writes it."""
         return f"127.0.0.1:{self.port}"
+
+
+def lack(reason: str) -> NoReturn:
+    """Skip what cannot be run here; where everything must be there (CI=true) it fails."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{reason}; and CI=true", pytrace=False)
+    pytest.skip(reason)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from site import getsitepackages
 
 import pytest
 
-from tests.behind import Place, serve_behind, start_by
+from tests.behind import Place, lack, serve_behind, start_by
 from tests.browser import Browser, Page, Upload
 from tests.fronts import find_python, open_folder
 from tests.servers import ROOT
@@ -57,10 +57,7 @@ def data() -> Iterator[None]:
     """Both frameworks, and a database with one user who may use the admin."""
     missing = [name for name in ("flask", "django") if importlib.util.find_spec(name) is None]
     if missing:
-        reason = f"{' and '.join(missing)} not installed: pip install 'gateways[apps]'"
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{reason}, and CI=true", pytrace=False)
-        pytest.skip(reason)
+        lack(f"{' and '.join(missing)} not installed: pip install 'gateways[apps]'")
     with tempfile.TemporaryDirectory(prefix="gateways-") as folder, pytest.MonkeyPatch.context() as patch:
         Path(folder).chmod(0o777)
         patch.setenv("DJANGO_SITE_DATA", folder)
@@ -94,22 +91,16 @@ def find_able_python() -> str:
         timeout=60, check=False,
     )  # fmt: skip
     if done.returncode:
-        pytest.skip(f"{python} does not find what the tests' own interpreter finds: run them as another user than root")
+        lack(f"{python} does not find what the tests' own interpreter finds: run them as another user than root")
     return python
 
 
 def write_script(folder: Path, site: str, python: str) -> Path:
     """The CGI script that is a site, as a web server starts it."""
-    words = [
-        f"PYTHONPATH={SEEN}",
-        f"DJANGO_SITE_DATA={os.environ['DJANGO_SITE_DATA']}",
-        python,
-        "-m",
-        "gateways",
-        "cgi",
-    ]
+    variables = (f"PYTHONPATH={SEEN}", f"DJANGO_SITE_DATA={os.environ['DJANGO_SITE_DATA']}")
+    words = shlex.join(["env", *variables, python, "-m", "gateways", "cgi", TARGETS[site]])
     script = folder / f"{site}.cgi"
-    script.write_text(f"#!/bin/sh\ncd {shlex.quote(str(DJANGO))} && exec env {shlex.join([*words, TARGETS[site]])}\n")
+    script.write_text(f"#!/bin/sh\ncd {shlex.quote(str(DJANGO))} && exec {words}\n")
     script.chmod(0o755)
     return script
 
@@ -158,7 +149,7 @@ def name_way(way: tuple[str, str]) -> str:
 
 def list_cases(*sites: str) -> list[object]:
     """Some sites, each at the root and below a path, each way; what shares a server stands together."""
-    cases = []
+    cases: list[object] = []
     for way in WAYS:
         marks = [pytest.mark.front(way[0])] if way[0] else []
         for mounts in (("flask", ""),), (("django", ""),), (("flask", "/app/flask"), ("django", "/app/django")):
@@ -179,7 +170,8 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 @pytest.fixture
 def site(request: pytest.FixtureRequest, place: Place) -> Site:
-    return Site(*request.param, place)
+    name, prefix = request.param
+    return Site(name, prefix, place)
 
 
 def every(*sites: str) -> pytest.MarkDecorator:
