@@ -56,10 +56,11 @@ def format_caddy(site: Site) -> list[str]:
     inner = block(f"http://:{site.port} {{", format_site(site))
     if site.folder:
         use = "Start: caddy run --adapter caddyfile --config THIS_FILE; stop it with Ctrl-C"
-        inner = [*format_whole(site), *inner]
+        inner = [*format_whole(site), "", *inner]
     else:
         use = "Append to /etc/caddy/Caddyfile; then: systemctl reload caddy"
-    return [*remark(use), *remark(_STREAMING), "", *map(indent_with_tabs, explain(inner, _REASONS))]
+        inner = ["", *inner]
+    return [*remark(use), *remark(_STREAMING), *map(indent_with_tabs, explain(inner, _REASONS))]
 
 
 def indent_with_tabs(line: str) -> str:
