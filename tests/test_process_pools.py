@@ -83,8 +83,7 @@ def test_p04_when_every_pool_fails_the_supervisor_ends(start: Start, tmp_path: P
 
 def test_p10_a_pool_whose_new_code_fails_keeps_its_workers_and_the_other_reloads(start: Start, tmp_path: Path) -> None:
     server, one, two = start_two(start, tmp_path)
-    server.wait("ready", 3)
-    old_one, old_two = server.ask(address=one), {server.ask(address=two) for _ in range(20)}
+    old_two = server.pids(r"ready (\d+)", 3) - {old_one := server.ask(address=one)}
     server.tell(**{"boot.two": "raise"})
     server.signal(signal.SIGHUP)
     server.wait("reload: generation 2 of pool one serves")
