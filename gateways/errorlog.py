@@ -27,18 +27,19 @@ def escape_line(text: str) -> str:
 
 
 class ErrorLogFormatter(logging.Formatter):
-    """``2026-11-30 19:47:01.250 [4711] warning: message``, local time; then the traceback on lines of its own.
+    """``2026-11-30 19:47:01.250Z [4711] warning: message``; then the traceback on lines of its own.
 
-    Control characters of the message are escaped. A traceback keeps its newlines, and each of its lines is indented,
-    so that text from a client in an exception cannot pass for a record.
+    The time is UTC, because an application may set a time zone in its process. Control characters of the message are
+    escaped. A traceback keeps its newlines, and each of its lines is indented, so that text from a client in an
+    exception cannot pass for a record.
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record's text, without a newline at its end."""
-        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.created))
         milliseconds = int(record.created * 1000) % 1000
         message = escape_line(record.getMessage())
-        line = f"{moment}.{milliseconds:03d} [{record.process}] {record.levelname.lower()}: {message}"
+        line = f"{moment}.{milliseconds:03d}Z [{record.process}] {record.levelname.lower()}: {message}"
         for text in (self._traceback(record), record.stack_info):
             if text:
                 line += "\n" + _indent(text)

@@ -270,7 +270,7 @@ def test_B138_lines_of_wsgi_errors_keep_every_byte(tmp_path: Path) -> None:
                 sock.sendall(f"GET /{start}{size} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
                 read_response(sock)
 
-    record = re.compile(r"[-0-9]{10} [:.0-9]{12} \[(\d+)\] error: ([+=])([A-Za-z0-9]+)")
+    record = re.compile(r"[-0-9]{10} [:.0-9]{12}Z \[(\d+)\] error: ([+=])([A-Za-z0-9]+)")
     letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
     options = ["--start-servers", "2", "--max-servers", "2"]
     with serving(tmp_path, str(tmp_path / "errors.py"), *options, tolerated=[r"\] error: [+=]"]) as server:

@@ -16,7 +16,7 @@ from gateways.errorlog import ErrorLogFormatter, ErrorLogHandler, escape_line, o
 
 ROOT = Path(__file__).resolve().parent.parent
 
-STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[(\d+)\] (debug|info|warning|error): ")
+STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z \[(\d+)\] (debug|info|warning|error): ")
 
 
 @pytest.fixture
