@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gateways.config.settings import PoolSettings
     from gateways.core.interfaces import Log, WireFactory
     from gateways.core.request import Endpoint
-    from gateways.serve.loop import Listener
+    from gateways.serve.listener import Listener
 
 
 def make_http(endpoint: Endpoint, pool: PoolSettings, _log: Log) -> WireFactory:
@@ -122,8 +122,7 @@ def make_clock() -> Callable[[], str]:
 def make_listener(sock: socket.socket, wire: str, pool: PoolSettings, log: Log) -> Listener:
     """Return what accepts on ``sock`` and speaks ``wire`` there, with those whom the pool allows."""
     from gateways.core.request import Endpoint
-    from gateways.serve.admission import GuardedListener
-    from gateways.serve.loop import Listener
+    from gateways.serve.listener import GuardedListener, Listener
     from gateways.serve.names import find_server_name
 
     name, port = find_server_name(sock)

@@ -101,7 +101,8 @@ def main(wire: str, address: str) -> None:
     from gateways.core.request import Endpoint
     from gateways.execution.loading import make_loader
     from gateways.execution.wsgi import WSGIModel
-    from gateways.serve.loop import ConnectionLoop, Listener
+    from gateways.serve.listener import Listener
+    from gateways.serve.loop import ConnectionLoop
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(message)s")
     module, _, name = wire.partition(":")

@@ -24,7 +24,8 @@ from gateways.core.limits import TimeLimits, WireLimits
 from gateways.core.mounts import Mount, MountTable
 from gateways.core.request import Endpoint
 from gateways.execution.wsgi import WSGIModel
-from gateways.serve.loop import ConnectionLoop, Listener
+from gateways.serve.listener import Listener
+from gateways.serve.loop import ConnectionLoop
 from gateways.wire.ajp import AJPWire
 from gateways.wire.uwsgi import UwsgiWire
 from tests.clients import ajp, uwsgi

@@ -9,7 +9,6 @@ Knows sockets, wires, mounts and the clock; no pid, no signal, no scoreboard but
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import select
 from time import monotonic
@@ -18,14 +17,14 @@ from gateways.core.errors import ConnectionLost, LocalProtocolError, RemoteProto
 from gateways.core.response import format_status
 from gateways.serve.connection import BODY, HEAD, IDLE, LINGERING, RECEIVE, Connection
 from gateways.serve.exchange import DONE, NOT_MOUNTED, Exchange
+from gateways.serve.listener import Listener
 from gateways.serve.logged import LoggedExchange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
-    from gateways.core.interfaces import AccessLog, Log, Slot, Wire
+    from gateways.core.interfaces import AccessLog, Log, Slot
     from gateways.core.limits import TimeLimits
     from gateways.core.mounts import MountTable
     from gateways.core.request import Request
@@ -38,26 +37,6 @@ body reads our answer only afterwards, and takes a reset for a failure (nginx, A
 _BATCH = 64
 _EXCLUSIVE_IN = select.EPOLLIN | select.EPOLLEXCLUSIVE
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-
-
-class Listener:
-    """A listening socket and the wire that is spoken on it. ``wire(peer)`` makes the wire of one connection."""
-
-    __slots__ = ("_accept", "fd", "sock", "wire")
-
-    def __init__(self, sock: socket.socket, wire: Callable[[object], Wire]) -> None:
-        sock.setblocking(False)
-        self.sock = sock
-        self.fd = sock.fileno()
-        self.wire = wire
-        # The public accept() wraps each socket in Python objects: 5 us a connection (`bench floor`, close).
-        self._accept: Callable[[], tuple[int, object]] = getattr(sock, "_accept")  # noqa: B009
-
-    def accept(self) -> tuple[int, object]:
-        """Return (descriptor, peer address) of the next connection, non-blocking. Raise ``OSError`` as ``accept``."""
-        fd, peer = self._accept()
-        fcntl.fcntl(fd, fcntl.F_SETFL, os.O_NONBLOCK)
-        return fd, peer
 
 
 class ConnectionLoop:
