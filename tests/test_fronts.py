@@ -153,8 +153,7 @@ def serve(folder: Path, name: str, paths: tuple[str, ...]) -> object:
     inner.mkdir()
     file = inner / "gateways.toml"
     file.write_text(format_pool(name, paths, APP, inner))
-    binds = [word for place in list_places(inner) for word in ("--bind", place)]
-    return serving(inner, "--config", str(file), *binds, wanted=FAULTS)
+    return serving(inner, "--config", str(file), bind=False, tolerated=FAULTS)
 
 
 WIRES = ("http", "fastcgi", "scgi", "ajp", "uwsgi")
@@ -351,6 +350,25 @@ def test_a_few_rows_in_other_ways(running: tuple[Pair, Front]) -> None:
     rows = tuple(row for row in load_table() if any(fnmatchcase(row.name, pattern) for pattern in FEW))
     failures = hold(pair, started, rows)
     assert failures == [], "\n".join(failures)
+
+
+@pytest.mark.front("apache")
+def test_an_ajp_secret_goes_with_every_request(tmp_path: Path) -> None:
+    file = tmp_path / "gateways.toml"
+    file.write_text(
+        '[pool.p]\nListen = "ajp://127.0.0.1:0"\nSecret = "0123456789abcdef"\nStartServers = 1\nMinSpareServers = 1\n'
+        f'[[pool.p.Mount]]\nTarget = "{ROOT}/apps/hello.py:application"\n'
+    )
+    settings = read_settings(str(file))
+    refused = "refused a request with 403"
+    with serving(tmp_path, "--config", str(file), bind=False, wanted=[refused]) as server:
+        (pool,) = settings.pools
+        place = replace(pool.listen[0], address=f"127.0.0.1:{server.ports['ajp']}")
+        for secret, status in ((pool.secret, b"200"), ("another-secret-0", b"403")):
+            told = replace(settings, pools=(replace(pool, listen=(place,), secret=secret),))
+            with front("apache", told) as started:
+                answer = started.exchange(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                assert answer[9:12] == status
 
 
 def test_what_fronts_change_is_about_rows_and_pairs_that_there_are() -> None:
