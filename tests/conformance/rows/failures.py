@@ -35,7 +35,7 @@ def stopped(name: str, ids: str, target: str) -> Row:
 def cut_late(name: str, ids: str, target: str, sent: bytes) -> Row:
     """A failure after the first piece: the client can tell, and no error page is added to half a page."""
     return build(name, ids, [
-        (get(target), either((status(200), body_starts(sent), cut), (status(500), whole))),
+        (get(target), either((status(200), body_starts(sent), cut), (status(500, 502), whole))),
         (AFTER, whole, at_path("/after/all")),
     ], cut=True, needs="cut")  # fmt: skip
 

@@ -35,7 +35,8 @@ def long(name: str, ids: str, query: str, length: int, *, method: str = "GET") -
 
 def short(name: str, ids: str, query: str, sent: int) -> list[Row]:
     """Fewer bytes than stated: the client can tell, nothing is padded, and the next request is right."""
-    refused = (status(500), whole)
+    # 502 is what a front server says when the reset that shows it the cut overtakes the head.
+    refused = (status(500, 502), whole)
     told: tuple[Check, ...] = (status(200, 0), body_starts(pattern(sent)), cut)
     return [
         build(f"{name}-{shape}", ids, [
