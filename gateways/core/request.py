@@ -65,6 +65,8 @@ def parse_peer(peer: object) -> tuple[str, str]:
     """Return (address, port) of an accepted peer as text; ``("", "")`` for a UNIX socket (RFC 3875 4.1.8)."""
     if isinstance(peer, tuple) and len(peer) >= 2:
         address = str(peer[0])
+        if ":" not in address:
+            return address, str(peer[1])
         if address.startswith("::ffff:") and "." in address:
             address = address[7:]
         return address.partition("%")[0], str(peer[1])

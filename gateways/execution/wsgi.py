@@ -90,6 +90,27 @@ class Input:
             yield line
 
 
+class NoInput:
+    """``wsgi.input`` of a request without a body: it holds nothing, so that all such requests can share one."""
+
+    __slots__ = ()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return the end of the input."""
+        return b""
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """Return the end of the input."""
+        return b""
+
+    def readlines(self, hint: int | None = -1, /) -> list[bytes]:
+        """Return no line."""
+        return []
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(())
+
+
 class Errors:
     """``wsgi.errors``: each write is a record of the error log."""
 
@@ -207,7 +228,7 @@ class WSGIModel:
             "wsgi.run_once": False,
             "wsgi.file_wrapper": FileWrapper,
             "wsgi.input_terminated": True,
-            "wsgi.input": None,
+            "wsgi.input": NoInput(),
         }
 
     def load(self) -> None:
@@ -226,7 +247,8 @@ class WSGIModel:
             template = {**request.make_template(), **self._keys, "wsgi.errors": Errors(exchange.log)}
             self._templates[key] = template
         environ = request.build_metavariables(template)
-        environ["wsgi.input"] = Input(exchange)
+        if request.content_length != 0:
+            environ["wsgi.input"] = Input(exchange)
         if environ.get("HTTPS") == "on":
             environ["wsgi.url_scheme"] = "https"
         return environ

@@ -34,6 +34,8 @@ MAX_CONNECTIONS = 1000
 MAX_LINGER_BYTES = 16 << 20
 """Bytes that a closing connection is read on, within ``times.linger``: a front server that is still sending a request
 body reads our answer only afterwards, and takes a reset for a failure (nginx, Apache: 502, 503)."""
+HEAD_RECEIVE = 16384
+"""Bytes of one receive while a head is waited for: a buffer of 64 KiB would cost more than the head is long."""
 _BATCH = 64
 _EXCLUSIVE_IN = select.EPOLLIN | select.EPOLLEXCLUSIVE
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -190,7 +192,7 @@ class ConnectionLoop:
 
     def _receive(self, connection: Connection) -> None:
         try:
-            data = os.read(connection.fd, RECEIVE)
+            data = os.read(connection.fd, HEAD_RECEIVE if connection.request is None else RECEIVE)
         except BlockingIOError:
             if not connection.registered:
                 self._wait(connection)

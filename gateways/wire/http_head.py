@@ -61,6 +61,11 @@ class _FieldKinds(dict[str, str]):
 
 
 _FIELD_KINDS = _FieldKinds()
+ParsedFields = tuple[list[tuple[str, str]], int, int | None, str | None]
+"""Pairs, flags, Content-Length (``None``: chunked) and Host of a field section."""
+_SECTIONS: dict[str, dict[str, ParsedFields]] = {"0": {}, "1": {}}
+_MEMO_SECTION = 1024
+_MEMO_SECTIONS = 64
 _PROTOCOLS = {"0": "HTTP/1.0", "1": "HTTP/1.1"}
 _PERSISTENCE = {"0": OLD, "1": KEEP}
 """The flags of a head without special fields: HTTP/1.1 is kept, HTTP/1.0 is not (RFC 9112 9.3)."""
@@ -75,7 +80,7 @@ def parse_head(text: str, limits: WireLimits, endpoint: Endpoint, peer: object) 
     if match is None:
         return _parse_unusual(text, limits, endpoint, peer)
     method, target, path, query, minor = match.groups("")
-    pairs, flags, length, _ = parse_fields(text, match.end(), minor, limits)
+    pairs, flags, length, _ = recall_fields(text, match.end(), minor, limits)
     if method == "HEAD":
         flags |= HEAD
     elif method == "CONNECT":
@@ -89,10 +94,10 @@ def _parse_unusual(text: str, limits: WireLimits, endpoint: Endpoint, peer: obje
     if match is None:
         raise refuse_head(text, limits)
     method, target, minor = match.groups()
-    pairs, flags, length, host = parse_fields(text, match.end(), minor, limits)
+    pairs, flags, length, host = recall_fields(text, match.end(), minor, limits)
     path, query, scheme, authority = parse_target(method, target)
     if authority and host is None:
-        pairs.append(("Host", authority))
+        pairs = [*pairs, ("Host", authority)]
     elif authority and normalize_authority(scheme, host or "") != normalize_authority(scheme, authority):
         raise RemoteProtocolError("Host is not the host of the request-target", 400, "RFC 9112 3.2")
     if method == "HEAD":
@@ -103,9 +108,29 @@ def _parse_unusual(text: str, limits: WireLimits, endpoint: Endpoint, peer: obje
     return FieldRequest(endpoint, peer, method, target, path, query, _PROTOCOLS[minor], pairs, length), flags
 
 
+def recall_fields(text: str, start: int, minor: str, limits: WireLimits) -> ParsedFields:
+    """Return what ``parse_fields`` does; the list of pairs may be shared between requests, and is not to be changed.
+
+    Clients and front servers send the same fields again and again, so short sections without a body are remembered, a
+    bounded number of them (`bench floor`, keep c=10: 2 of 19 us a request). Equal text has an equal answer, whoever
+    sent it.
+    """
+    section = text[start:]
+    memo = _SECTIONS[minor]
+    known = memo.get(section)
+    if known is not None and len(text) <= limits.shortest and len(known[0]) <= limits.fields:
+        return known
+    parsed = parse_fields(text, start, minor, limits)
+    if parsed[2] == 0 and len(section) <= _MEMO_SECTION:
+        if len(memo) >= _MEMO_SECTIONS:
+            del memo[next(iter(memo))]
+        memo[section] = parsed
+    return parsed
+
+
 def parse_fields(
     text: str, start: int, minor: str, limits: WireLimits
-) -> tuple[list[tuple[str, str]], int, int | None, str | None]:
+) -> ParsedFields:
     """Return (pairs, flags, content_length, host) of the field lines from ``start`` to the end of a head."""
     pairs: list[tuple[str, str]] = find_fields(text, start, len(text) - 2)
     # Each line gives at most one match, and only a line that is right as a whole gives one.
