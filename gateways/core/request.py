@@ -19,7 +19,7 @@ from gateways.core.percent import decode_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from gateways.core.mounts import Mount
@@ -258,25 +258,56 @@ class FieldRequest(Request):
         variables["SERVER_PROTOCOL"] = self.protocol
         variables["REMOTE_ADDR"] = address
         variables["REMOTE_PORT"] = port
-        forwarded = False
-        names = VARIABLE_NAMES
-        for name, value in self.field_list:
-            variable = names[name]
-            if not variable:
-                continue
-            if variable in variables:
-                if variable == "CONTENT_LENGTH" or variable == "CONTENT_TYPE":
-                    continue
-                separator = "; " if variable == "HTTP_COOKIE" else ", "
-                value = variables[variable] + separator + value
-            elif variable in FORWARDED_VARIABLES:
-                forwarded = True
-            variables[variable] = value
+        fields, forwarded = self._format_fields()
+        variables.update(fields)
         if forwarded:
             apply_forwarded(variables, self.endpoint.trusts(address))
         if self.content_length is None:
             variables.pop("CONTENT_LENGTH", None)
         return variables
+
+
+    def _format_fields(self) -> tuple[dict[str, str], bool]:
+        field_list = self.field_list
+        if type(field_list) is not FieldPairs:
+            return format_field_variables(field_list)
+        known = field_list.variables
+        if known is None:
+            known = field_list.variables = format_field_variables(field_list)
+        return known
+
+
+class FieldPairs(list[tuple[str, str]]):
+    """Fields that several requests share, and are not to be changed; their variables are formatted once."""
+
+    __slots__ = ("variables",)
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+        super().__init__(pairs)
+        self.variables: tuple[dict[str, str], bool] | None = None
+
+
+def format_field_variables(field_list: list[tuple[str, str]]) -> tuple[dict[str, str], bool]:
+    """Return (variables, forwarded) of fields: repeated ones are joined, dropped names left out (RFC 3875 4.1.18).
+
+    ``forwarded``: one of them is what only a trusted proxy may say.
+    """
+    variables: dict[str, str] = {}
+    forwarded = False
+    names = VARIABLE_NAMES
+    for name, value in field_list:
+        variable = names[name]
+        if not variable:
+            continue
+        if variable in variables:
+            if variable == "CONTENT_LENGTH" or variable == "CONTENT_TYPE":
+                continue
+            separator = "; " if variable == "HTTP_COOKIE" else ", "
+            value = variables[variable] + separator + value
+        elif variable in FORWARDED_VARIABLES:
+            forwarded = True
+        variables[variable] = value
+    return variables, forwarded
 
 
 class VariableRequest(Request):

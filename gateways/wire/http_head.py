@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from gateways.core.errors import RemoteProtocolError
-from gateways.core.request import FieldRequest
+from gateways.core.request import FieldPairs, FieldRequest
 from gateways.wire.http_target import CHECKED_AUTHORITIES, check_authority, normalize_authority, parse_target
 
 TYPE_CHECKING = False
@@ -124,6 +124,7 @@ def recall_fields(text: str, start: int, minor: str, limits: WireLimits) -> Pars
     if parsed[2] == 0 and len(section) <= _MEMO_SECTION:
         if len(memo) >= _MEMO_SECTIONS:
             del memo[next(iter(memo))]
+        parsed = (FieldPairs(parsed[0]), *parsed[1:])
         memo[section] = parsed
     return parsed
 
