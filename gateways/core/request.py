@@ -266,7 +266,6 @@ class FieldRequest(Request):
             variables.pop("CONTENT_LENGTH", None)
         return variables
 
-
     def _format_fields(self) -> tuple[dict[str, str], bool]:
         field_list = self.field_list
         if type(field_list) is not FieldPairs:

@@ -129,9 +129,7 @@ def recall_fields(text: str, start: int, minor: str, limits: WireLimits) -> Pars
     return parsed
 
 
-def parse_fields(
-    text: str, start: int, minor: str, limits: WireLimits
-) -> ParsedFields:
+def parse_fields(text: str, start: int, minor: str, limits: WireLimits) -> ParsedFields:
     """Return (pairs, flags, content_length, host) of the field lines from ``start`` to the end of a head."""
     pairs: list[tuple[str, str]] = find_fields(text, start, len(text) - 2)
     # Each line gives at most one match, and only a line that is right as a whole gives one.
