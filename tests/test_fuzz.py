@@ -177,6 +177,21 @@ def test_a_planted_fault_is_caught(name: str, faulty: type) -> None:
         check_all(broken, inputs)
 
 
+def test_an_execution_that_does_not_end_is_ended() -> None:
+    program = """
+from tests.fuzz.hang import Hang, begin_execution, watch_hangs
+watch_hangs()
+begin_execution(0.05)
+try:
+    while True:
+        pass
+except Hang as hang:
+    print(hang)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "an execution took more than 20 s of CPU time\n"
+
+
 # The command line.
 
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.fuzz.check import check
+from tests.fuzz.hang import begin_execution, end_executions, watch_hangs
 from tests.fuzz.mutation import Mutator
 from tests.fuzz.seeds import TOKENS, make_seeds
 from tests.fuzz.tally import Tally
@@ -54,11 +55,14 @@ def run_inputs(target: Target, paths: Iterable[Path]) -> int:
 
 def holds(target: Target, data: bytes) -> bool:
     """True when an execution found nothing; otherwise its exception is shown."""
+    begin_execution()
     try:
         check(target, data)
     except Exception:  # noqa: BLE001 whatever a wire raises is what is looked for
         traceback.print_exc()
         return False
+    finally:
+        end_executions()
     return True
 
 
@@ -133,6 +137,7 @@ def main() -> int:
         return 2
     if not arguments.runs and not arguments.seconds:
         arguments.runs = RUNS
+    watch_hangs()
     wires = list(TARGETS) if arguments.wire == "all" else [arguments.wire]
     if arguments.input:
         return max(run_inputs(TARGETS[wire], arguments.input) for wire in wires)

@@ -13,8 +13,8 @@ from io import StringIO
 import atheris
 
 MAX_SIZE = 4096
-SLOW = 20
-"""Seconds after which one execution counts as a hang."""
+STUCK = 1200
+"""Seconds after which libFuzzer itself ends an execution that no Python exception can (see ``hang``)."""
 MEMORY = 768
 """MiB beyond which the process counts as leaking."""
 
@@ -25,12 +25,14 @@ def main(wire: str, runs: str, seconds: str, seed: str, corpus: str, findings: s
     with redirect_stderr(StringIO()), atheris.instrument_imports(include=["gateways.wire", "gateways.core"]):
         from tests.fuzz.check import check
         from tests.fuzz.targets import TARGETS
+    from tests.fuzz.hang import begin_execution, watch_hangs
     from tests.fuzz.tally import Tally
 
     target = TARGETS[wire]
     tally = Tally(wire, int(runs), float(seconds))
 
     def run(data: bytes) -> None:
+        begin_execution()
         check(target, data)
         if not tally.count():
             tally.tell("done, nothing found")
@@ -39,10 +41,11 @@ def main(wire: str, runs: str, seconds: str, seed: str, corpus: str, findings: s
             os._exit(0)
 
     arguments = [
-        sys.argv[0], f"-max_len={MAX_SIZE}", f"-timeout={SLOW}", f"-rss_limit_mb={MEMORY}", f"-seed={seed}",
+        sys.argv[0], f"-max_len={MAX_SIZE}", f"-timeout={STUCK}", f"-rss_limit_mb={MEMORY}", f"-seed={seed}",
         f"-dict={corpus}.dict", f"-artifact_prefix={findings}", "-verbosity=0", corpus,
     ]  # fmt: skip
     atheris.Setup(arguments, run)
+    watch_hangs()
     atheris.Fuzz()
 
 
