@@ -181,6 +181,7 @@ def test_b129_p01_a_busy_listener_does_not_starve_another(tmp_path: Path, app: s
     options = ["--bind", "http://127.0.0.1:0,http://localhost:0", "--process-manager", "static", "--max-servers", "1"]
     with serving(tmp_path, app, *options) as server:
         busy, calm = (int(port) for port in re.findall(r"http://127\.0\.0\.1:([0-9]+)", server.said))
+        wait_until(server.workers, "the worker")
         (worker,) = server.workers()
         os.kill(worker, signal.SIGSTOP)
         clients = [socket.create_connection(("127.0.0.1", busy), DEADLINE) for _ in range(50)]

@@ -37,6 +37,7 @@ body reads our answer only afterwards, and takes a reset for a failure (nginx, A
 HEAD_RECEIVE = 16384
 """Bytes of one receive while a head is waited for: a buffer of 64 KiB would cost more than the head is long."""
 _BATCH = 64
+_BURST = 16
 _EXCLUSIVE_IN = select.EPOLLIN | select.EPOLLEXCLUSIVE
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -82,6 +83,7 @@ class ConnectionLoop:
         self._epoll = select.epoll()
         self._keep_alive = times.keep_alive or float("inf")
         self._next_sweep = 0.0
+        self._accept_singly = 0
         self._pulse: Callable[[], None] | None = None
         self._longest_wait: float | None = None
 
@@ -123,7 +125,7 @@ class ConnectionLoop:
                 if connection is not None:
                     self._receive(connection)
                 elif len(events) == 1 and fd in self.listeners:
-                    self._accept(self.listeners[fd])
+                    self._accept_waiting(self.listeners[fd])
                 elif fd in self.wakeups:
                     self.wakeups[fd]()
             if connections and monotonic() >= self._next_sweep:
@@ -163,15 +165,31 @@ class ConnectionLoop:
 
     # One connection.
 
-    def _accept(self, listener: Listener) -> None:
+    def _accept_waiting(self, listener: Listener) -> None:
+        """Accept the connection that woke us, and, while more are waiting, a bounded number of them.
+
+        Each saves a look at epoll (`bench floor`, close c=10: 2 of 31 us a request). After a look in vain the next
+        wake-ups accept one each.
+        """
+        self._accept(listener)
+        if self._accept_singly:
+            self._accept_singly -= 1
+            return
+        for _ in range(_BURST):
+            if listener.fd not in self.listeners or not self._accept(listener):
+                self._accept_singly = _BURST
+                return
+
+    def _accept(self, listener: Listener) -> bool:
+        """Accept a connection and serve what has come on it. False when none was waiting."""
         try:
             fd, peer = listener.accept()
         except BlockingIOError:
-            return
+            return False
         except OSError as error:
             if error.errno in _OUT_OF_DESCRIPTORS:
                 self._make_room(error)
-            return
+            return False
         connection = Connection(fd, listener.wire(peer), self.times)
         if self._one_connection:
             # Busy from here on, not only while a request runs: the next connection needs another process.
@@ -181,6 +199,7 @@ class ConnectionLoop:
         if self.stop_kind:
             connection.last = True
         self._receive(connection)
+        return True
 
     def _make_room(self, error: OSError) -> None:
         if self.connections:
