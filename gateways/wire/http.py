@@ -344,6 +344,13 @@ class HTTPWire:
             self._buffer = b""
             self._request = self._error = None
             return False
+        if not (self._remaining or self._searched or self._skipped) and self._chunked is None:
+            # What most requests leave to be forgotten: their body was read or none, and their head came whole.
+            self._request = None
+            self._framing = PENDING
+            self._kept = False
+            self._flags = 0
+            return True
         if self._remaining:
             self._drop(self._remaining)
         self._begin()
