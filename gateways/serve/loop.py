@@ -117,9 +117,10 @@ class ConnectionLoop:
             # Listeners first: with the wake-up for it, this process took the new connection out of its siblings'
             # sight, so it must not make it wait behind its own kept connections.
             if len(events) > 1:
+                listeners = self.listeners
                 for fd, _ in events:
-                    if fd in self.listeners:
-                        self._accept(self.listeners[fd])
+                    if fd in listeners and listeners is self.listeners:
+                        self._accept(listeners[fd])
             for fd, _ in events:
                 connection = connections.get(fd)
                 if connection is not None:
@@ -224,7 +225,8 @@ class ConnectionLoop:
             if not data or connection.received > MAX_LINGER_BYTES:
                 self._close(connection)
             return
-        connection.received += len(data)
+        if connection.phase == BODY:
+            connection.received += len(data)
         connection.wire.receive(data)
         self._advance(connection, bool(data))
 
