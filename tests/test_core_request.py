@@ -92,6 +92,15 @@ def test_h24_a_path_without_a_slash_is_refused(path: str) -> None:
     assert caught.value.status == 400
 
 
+@pytest.mark.parametrize("target", ["/%00", "/a%00b?c", "/a/..%00/b"])
+def test_h24_a_path_that_decodes_to_nul_is_refused(target: str) -> None:
+    """Found by fuzzing: a front that sends no path leaves its decoding to us."""
+    with pytest.raises(RemoteProtocolError) as caught:
+        make({"REQUEST_URI": target})
+    assert (caught.value.status, caught.value.section) == (400, "RFC 3986 7.3")
+    assert make({"REQUEST_URI": f"/x?{target}"}).path == "/x"
+
+
 @pytest.mark.parametrize("method", ["", "GET\r\nX", "G T", "GET\0", "\xe9", "a/b"])
 def test_a_method_that_is_no_token_is_refused(method: str) -> None:
     with pytest.raises(RemoteProtocolError) as caught:

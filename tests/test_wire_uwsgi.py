@@ -142,6 +142,7 @@ REFUSED: list[tuple[str, bytes, int]] = [
     ("H17-body-over-the-limit", length(b"%d" % ((1 << 30) + 1)), 413),
     ("method-no-token", uwsgi.packet([(b"REQUEST_METHOD", b"GET /")]), 400),
     ("path-without-a-slash", uwsgi.packet([METHOD, (b"PATH_INFO", b"x")]), 400),
+    ("H24-path-that-decodes-to-nul", uwsgi.packet([METHOD, (b"REQUEST_URI", b"/a%00b")]), 400),
 ]  # fmt: skip
 
 

@@ -314,8 +314,8 @@ class VariableRequest(Request):
 
     ``variables`` is what the wire carried, already free of names that a wire must drop. A mount moves its prefix from
     ``path`` to ``script_name``; with ``whole_path``, a front that does not split the path is recognised (see
-    ``split_path``). Raise ``RemoteProtocolError`` (400) for a method that is no token and for a PATH_INFO that neither
-    is empty nor begins with ``/`` (RFC 3875 4.1.5, 4.1.12).
+    ``split_path``). Raise ``RemoteProtocolError`` (400) for a method that is no token, for a PATH_INFO that neither is
+    empty nor begins with ``/`` (RFC 3875 4.1.5, 4.1.12), and for a path that decodes to NUL.
 
     Whom to believe: what the front itself says (REMOTE_ADDR, REMOTE_USER, HTTPS ...) is believed, because only a front
     may reach the listener of such a wire. ``HTTP_X_FORWARDED_FOR`` and its kin are fields that the front relays from
@@ -342,6 +342,8 @@ class VariableRequest(Request):
         script_name = variables.get("SCRIPT_NAME", "")
         if path is None:
             script_name, path = split_path(variables) if whole_path else (script_name, "")
+            if "\0" in path:
+                raise RemoteProtocolError("the path has a NUL, %00", 400, "RFC 3986 7.3")
         if path and path[0] != "/":
             raise RemoteProtocolError(f"PATH_INFO {path[:40]!r} does not begin with a slash", 400, "RFC 3875 4.1.5")
         self.path = self.path_info = path

@@ -21,6 +21,8 @@ PAIRS = [
 ]  # fmt: skip
 SHORT = [(b"REQUEST_METHOD", b"POST"), (b"PATH_INFO", b"/x")]
 HEAD = [(b"REQUEST_METHOD", b"HEAD"), (b"SCRIPT_NAME", b"/x")]
+WHOLE = [(b"REQUEST_METHOD", b"GET"), (b"REQUEST_URI", b"/a%00b?%00")]
+"""Without a path: it is decoded from the target."""
 
 
 def http_streams() -> Iterator[bytes]:
@@ -43,6 +45,7 @@ def fastcgi_streams() -> Iterator[bytes]:
     request, rec, stream, begin = fastcgi.request, fastcgi.rec, fastcgi.stream, fastcgi.begin
     params = stream(fastcgi.PARAMS, b"".join(fastcgi.nv(*pair) for pair in SHORT))
     yield request(PAIRS)
+    yield request(WHOLE, keep=1)
     yield request(PAIRS, BODY, keep=1, size=16, pad=3) + request(HEAD, keep=1)
     yield request([*SHORT, (b"CONTENT_LENGTH", b"35")], BODY, keep=1) + request(SHORT, b"x", keep=1, rid=2)
     yield request([*SHORT, (b"CONTENT_LENGTH", b"40")], BODY, keep=1) + request(SHORT, keep=1)
@@ -67,6 +70,7 @@ def fastcgi_streams() -> Iterator[bytes]:
 def scgi_streams() -> Iterator[bytes]:
     """Requests with and without a body, and what is nearly one."""
     yield scgi.request(PAIRS)
+    yield scgi.request(WHOLE)
     yield scgi.request(SHORT, BODY)
     yield scgi.request(HEAD) + scgi.request(SHORT)
     yield scgi.scgi([(b"CONTENT_LENGTH", b"99"), (b"SCGI", b"1"), *SHORT], BODY)
@@ -78,6 +82,7 @@ def scgi_streams() -> Iterator[bytes]:
 def uwsgi_streams() -> Iterator[bytes]:
     """Requests with and without a body, orders to uWSGI, other packets."""
     yield uwsgi.request()
+    yield uwsgi.packet(WHOLE)
     yield uwsgi.request(b"POST", b"/app/x", b"a=b", [(b"HTTP_COOKIE", b"a=b")], BODY)
     yield uwsgi.packet(PAIRS) + uwsgi.packet(SHORT)
     yield uwsgi.packet([*SHORT, (b"UWSGI_FILE", b"/etc/passwd"), (b"UWSGI_SCHEME", b"https")])
