@@ -84,6 +84,40 @@ WIRE_MAKERS: dict[str, Callable[[Endpoint, PoolSettings, Log], WireFactory]] = {
 """What makes each wire: ``make(endpoint, pool, log)`` gives ``factory(peer)``, which is called for each connection."""
 
 
+def open_http(method: str, _request_id: int) -> bytes:
+    """Return a request whose answer has no more than the answer to ``method`` may have."""
+    return b"%s / HTTP/1.0\r\n\r\n" % (b"HEAD" if method == "HEAD" else b"GET")
+
+
+def open_fastcgi(_method: str, request_id: int) -> bytes:
+    """Return the beginning of a request of that number."""
+    from gateways.wire.fastcgi_records import format_begin
+
+    return format_begin(request_id)
+
+
+OPENINGS: dict[str, Callable[[str, int], bytes]] = {"http": open_http, "fastcgi": open_fastcgi}
+"""What a wire must have received before it can answer; the others answer whoever is there."""
+OVERDUE = b"504 Gateway Timeout\nthe application took too long\n"
+
+
+def make_apology(wire: str, pool: PoolSettings) -> Callable[[str, int], bytes]:
+    """Return what gives the 504 for a request that another process has received: ``format(method, request_id)``."""
+
+    def format_apology(method: str, request_id: int) -> bytes:
+        from gateways.core.request import Endpoint
+        from gateways.serve.stdio import StderrLog
+
+        talk = WIRE_MAKERS[wire](Endpoint("", ""), pool, StderrLog())("")
+        if wire in OPENINGS:
+            talk.receive(OPENINGS[wire](method, request_id))
+            talk.take_request()
+        fields = [("Content-Type", "text/plain; charset=utf-8")]
+        return talk.format_response("504 Gateway Timeout", fields, OVERDUE, True)
+
+    return format_apology
+
+
 class NoteLog(list[str]):
     """A list of notes that keeps nothing: what is appended is logged, each sentence once, and not without limit."""
 

@@ -159,6 +159,7 @@ def run_worker(
         worker.leaving,
         one_connection=worker.one_connection,
         access=access,
+        watch=worker.slot if pool.request_timeout else None,
     )
 
     def obey() -> None:
@@ -197,6 +198,7 @@ def make_pool(
     Its access log is opened here, by whoever starts the workers: they may be nobody who is allowed to. Raise
     ``ConfigurationError`` when it cannot be.
     """
+    from gateways.listening import make_apology
     from gateways.process.limits import PoolLimits
     from gateways.process.pool import Pool
     from gateways.process.privileges import look_up_identity
@@ -218,7 +220,15 @@ def make_pool(
         shows_requests=shows_requests,
     )
     identity = look_up_identity(pool.user, pool.group)
-    return Pool(pool.name, limits, sockets, lambda worker: run_worker(worker, pool, make, announce, access), identity)
+    apologies = [make_apology(place.wire, pool) for place in pool.listen] if pool.request_timeout else ()
+    return Pool(
+        pool.name,
+        limits,
+        sockets,
+        lambda worker: run_worker(worker, pool, make, announce, access),
+        identity,
+        apologies,
+    )
 
 
 def open_pool(pool: PoolSettings, listeners: OpenListeners, shows_requests: bool = False) -> Pool:

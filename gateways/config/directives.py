@@ -187,8 +187,8 @@ DIRECTIVES: tuple[Directive, ...] = (
     ),
     Directive(
         "RequestTimeout", _POOL, number("seconds", 0, _DAY), 0.0,
-        "A worker that spends more on one request is killed, and so ends its connection; the log says what it was "
-        "doing. Kept to within two seconds.", "seconds", zero="without limit",
+        "A worker that spends more on one request is killed; the log says what it was doing, and the client gets 504 "
+        "if nothing was sent to it. Kept to within two seconds.", "seconds", zero="without limit",
     ),
     Directive(
         "SlowRequestTimeout", _POOL, number("seconds", 0, _DAY), 0.0,

@@ -80,6 +80,10 @@ class Wire(Protocol):
     def buffered(self) -> int:
         """Bytes received and not yet consumed (the next pipelined request, unread body)."""
 
+    @property
+    def request_id(self) -> int:
+        """The number that the peer has given to the present request; 0 where the protocol numbers none."""
+
     def format_response(self, status: str, fields: FieldList, body: bytes, close: bool) -> bytes:
         """Return a whole response: head with its length, body, end.
 
@@ -217,6 +221,13 @@ class Slot(Protocol):
     def begin(self, method: str, target: str) -> None: ...
     def closing(self) -> None: ...
     def count_request(self) -> None: ...
+
+
+class Watch(Protocol):
+    """Who may have to answer in a serving process's place; each call is a store to shared memory, as a slot's are."""
+
+    def owe(self, fd: int, request_id: int) -> None: ...
+    def answer(self) -> None: ...
 
 
 StartResponse = Callable[..., Callable[[bytes], object]]

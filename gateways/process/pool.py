@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from gateways.process.worker import Worker
 
 
+Apology = Callable[[str, int], bytes]
+
+
 @dataclass(frozen=True, slots=True)
 class Pool:
     """What the workers of a pool run and on what.
@@ -25,6 +28,8 @@ class Pool:
     ``listeners`` are open; the supervisor owns them from the moment it is given the pool, and closes them.
     ``serve(worker)`` runs in each worker: it loads the application, calls ``worker.ready()``, serves, and returns
     when the worker is to leave. ``identity``: whom a worker becomes before that; None to stay who the supervisor is.
+    ``apologies``: one for each listener, what tells a client there that its request took too long:
+    ``apologies[i](method, request_id)`` gives the bytes. Without any, nothing is said.
     """
 
     name: str
@@ -32,6 +37,7 @@ class Pool:
     listeners: Sequence[socket]
     serve: Callable[[Worker], None]
     identity: Identity | None = None
+    apologies: Sequence[Apology] = ()
 
 
 class Generation:

@@ -13,6 +13,7 @@ from math import inf
 from signal import SIGKILL
 from typing import TYPE_CHECKING, NamedTuple
 
+from gateways.process.apologies import Apologies
 from gateways.process.children import Child, Death, format_death, judge_death, spawn_child
 from gateways.process.pool import Generation
 from gateways.process.scoreboard import Scoreboard, SlotReading, State
@@ -30,13 +31,15 @@ class Household(NamedTuple):
 
     ``news`` rings when a worker has something to show on its scoreboard. ``lifeline``: only the supervisor holds its
     write end, so that the read end's end of file is the supervisor's end of life. ``stacks_fd``: where workers write
-    their stacks when asked. ``give_up(generation)`` runs in each new child and closes what is the supervisor's and not
-    that generation's; ``release(generation)`` closes, in the supervisor, the listeners that only this one had.
+    their stacks when asked. ``apologies``: what answers in the place of those that are killed. ``give_up(generation)``
+    runs in each new child and closes what is the supervisor's and not that generation's; ``release(generation)``
+    closes, in the supervisor, the listeners that only this one had.
     """
 
     news: Bell
     lifeline: Bell
     stacks_fd: int
+    apologies: Apologies
     give_up: Callable[[Generation], None]
     release: Callable[[Generation], None]
     log: Log
@@ -149,6 +152,7 @@ class Roster:
             return None
         child.observe(now)
         line = child.board.read_line(child.index)
+        self._household.apologies.speak(child, now)
         child.board.close_line(child.index)
         words = format_death(child, death, line, now)
         verdict = judge_death(child.told, child.state, death.status, now - child.born, line.requests)

@@ -41,16 +41,19 @@ SEEN_AFTER: dict[State, frozenset[State]] = {
 }
 """What a reader who looks now and then may find after what it last found, while the worker lives."""
 
-# One line is 512 bytes, so that no two workers write to one cache line: eight words of 8 bytes, a note, then the state
-# and the request, which one store sets together.
+# One line is 512 bytes, so that no two workers write to one cache line: eight words of 8 bytes, a note, whom the worker
+# owes an answer, then the state and the request, which one store sets together.
 WORDS = 8
 LINE_WORDS = 64
 LINE_BYTES = LINE_WORDS * 8
 PID, DUE, CLOSING, REQUESTS, GENERATION, STARTED, NOTE_LENGTH, SINCE = range(WORDS)
 NOTE = WORDS * 8
 STATE = 32
-NOTE_BYTES = STATE * 8 - NOTE
+OWED = STATE - 1
+NOTE_BYTES = OWED * 8 - NOTE
 METHOD_BYTES = 16
+MOST_FD = 1 << 30
+MOST_REQUEST_ID = 0xFFFF
 _BEGIN = Struct(f"@q{METHOD_BYTES}s{LINE_BYTES - STATE * 8 - 8 - METHOD_BYTES}s")
 _store_request = _BEGIN.pack_into
 
@@ -83,11 +86,12 @@ class Slot:
     is asked for, for the time limits and the status page; without them nobody pays for it.
     """
 
-    __slots__ = ("_call_due", "_due", "_line", "_notes", "_state", "_words", "requests")
+    __slots__ = ("_call_due", "_due", "_line", "_notes", "_owed", "_state", "_words", "requests")
 
     def __init__(self, line: memoryview) -> None:
         self._line = line
         self._words = line[:NOTE].cast("q")
+        self._owed = line[OWED * 8 : STATE * 8].cast("q")
         self._state = line[STATE * 8 : STATE * 8 + 8].cast("q")
         self._notes = False
         self._due = 0
@@ -115,6 +119,14 @@ class Slot:
         else:
             self._state[0] = _BUSY
 
+    def owe(self, fd: int, request_id: int) -> None:
+        """Say that a request came on descriptor ``fd``, by the number ``request_id``, and that no answer has gone."""
+        self._owed[0] = request_id << 32 | fd + 1
+
+    def answer(self) -> None:
+        """Say that the answer is about to go: whatever becomes of this worker, nobody else may give one."""
+        self._owed[0] = 0
+
     def closing(self) -> None:
         """Say that this worker takes no new connection and will leave; it stays said, whatever follows."""
         self._words[CLOSING] = 1
@@ -128,10 +140,17 @@ class Slot:
             self._call_due()
 
     def note(self, text: str) -> None:
-        """Leave ``text`` (cut to 192 bytes) for whoever reads the line: why this worker could not start."""
+        """Leave ``text`` (cut to 184 bytes) for whoever reads the line: why this worker could not start."""
         data = text.encode("utf-8", "replace")[:NOTE_BYTES]
         self._line[NOTE : NOTE + len(data)] = data
         self._words[NOTE_LENGTH] = len(data)
+
+
+class Debt(NamedTuple):
+    """An answer that a worker owes: on its descriptor ``fd``, to the request that its peer calls ``request_id``."""
+
+    fd: int
+    request_id: int
 
 
 class Progress(NamedTuple):
@@ -169,6 +188,7 @@ class Scoreboard:
             (STARTED, int(now * 1e9)),
             (NOTE_LENGTH, 0),
             (SINCE, int(now * 1e9)),
+            (OWED, 0),
             (STATE, int(State.STARTING)),
         ):
             self._words[word + offset] = value
@@ -210,6 +230,11 @@ class Scoreboard:
         words = self._words
         state = _read_state(words[word + STATE], words[word + CLOSING])
         return Progress(state, max(0, words[word + REQUESTS]), words[word + DUE] != 0)
+
+    def read_debt(self, index: int) -> Debt | None:
+        """Return the answer that the worker of line ``index`` owes; None for none, or for a word without sense."""
+        request_id, fd = divmod(self._words[self._start(index) + OWED], 1 << 32)
+        return Debt(fd - 1, request_id) if 0 < fd <= MOST_FD and 0 <= request_id <= MOST_REQUEST_ID else None
 
     def read(self) -> list[SlotReading]:
         """Return every line that is in use."""

@@ -20,6 +20,7 @@ from gateways.process.signals import STACK_SIGNAL
 
 if TYPE_CHECKING:
     from gateways.core.interfaces import Log
+    from gateways.process.apologies import Apologies
     from gateways.process.children import Child
 
 ANSWER_TIME = 0.25
@@ -46,11 +47,15 @@ class Case(NamedTuple):
 
 
 class Interrogator:
-    """Asks workers for their stacks, one at a time. ``fd``: the memory that they write to."""
+    """Asks workers for their stacks, one at a time. ``fd``: the memory that they write to.
 
-    def __init__(self, log: Log) -> None:
+    ``apologies``: what answers for those that are killed.
+    """
+
+    def __init__(self, log: Log, apologies: Apologies) -> None:
         self.fd = os.memfd_create("stacks", os.MFD_CLOEXEC)
         self._log = log
+        self._apologies = apologies
         self._cases: deque[Case] = deque()
         self._asked: Case | None = None
         self.deadline = inf
@@ -106,6 +111,7 @@ class Interrogator:
                 "worker %d is killed: %s has taken longer than RequestTimeout (%g s)",
                 child.pid, request, child.generation.pool.limits.request_timeout,
             )  # fmt: skip
+            self._apologies.hold(child)
             child.kill()
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from gateways.core.errors import GatewayError
+from gateways.process.apologies import Apologies
 from gateways.process.children import Child, reap_children
 from gateways.process.keeper import QUIET_TICK, Keeper
 from gateways.process.listeners import close_listeners, disown_listeners, own_listeners
@@ -104,8 +105,9 @@ class Supervisor:
             self._signals.restore()
 
     def _supervise(self, pools: Sequence[Pool]) -> int:
-        self._stacks = Interrogator(self._log)
-        self._household = Household(Bell(), Bell(), self._stacks.fd, self._give_up, self._release, self._log)
+        apologies = Apologies(self._log)
+        self._stacks = Interrogator(self._log, apologies)
+        self._household = Household(Bell(), Bell(), self._stacks.fd, apologies, self._give_up, self._release, self._log)
         self._keepers = [Keeper(pool, self._household, self._stacks) for pool in pools]
         for keeper in self._keepers:
             self._log.info("supervisor %d: pool %s, %d workers", os.getpid(), keeper.name, keeper.limits.first_servers)
@@ -119,7 +121,7 @@ class Supervisor:
                 self._port.close()
             if self._pid_file is not None:
                 self._pid_file.release()
-            for each in (self._household.news, self._household.lifeline, self._stacks):
+            for each in (self._household.news, self._household.lifeline, self._household.apologies, self._stacks):
                 each.close()
 
     def _join(self) -> int:
@@ -136,6 +138,7 @@ class Supervisor:
             for keeper in self._keepers:
                 keeper.look(now)
             self._stacks.look(now)
+            self._household.apologies.look(now)
             self._notifier.beat(now)
             if self._port is not None:
                 self._port.look(now, self._report)
@@ -181,7 +184,12 @@ class Supervisor:
             self._keepers = [keeper for keeper in self._keepers if not keeper.over or keeper.failed or keeper.roster]
 
     def _plan_wake(self, now: float) -> float:
-        moments = [now + QUIET_TICK, self._stacks.deadline, self._notifier.next_beat]
+        moments = [
+            now + QUIET_TICK,
+            self._stacks.deadline,
+            self._household.apologies.deadline,
+            self._notifier.next_beat,
+        ]
         if self._stop is Stop.NO:
             for keeper in self._keepers:
                 moments += keeper.moments(now)
@@ -277,6 +285,7 @@ class Supervisor:
             self._port.close()
         os.close(self._household.lifeline.write_fd)
         os.close(self._household.news.read_fd)
+        self._household.apologies.close()
         if self._pid_file is not None:
             os.close(self._pid_file.fd)
         own = set(map(id, generation.pool.listeners))

@@ -19,12 +19,13 @@ from gateways.serve.connection import BODY, HEAD, IDLE, LINGERING, RECEIVE, Conn
 from gateways.serve.exchange import DONE, NOT_MOUNTED, Exchange
 from gateways.serve.listener import Listener
 from gateways.serve.logged import LoggedExchange
+from gateways.serve.watched import watch_exchanges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateways.core.interfaces import AccessLog, Log, Slot
+    from gateways.core.interfaces import AccessLog, Log, Slot, Watch
     from gateways.core.limits import TimeLimits
     from gateways.core.mounts import MountTable
     from gateways.core.request import Request
@@ -47,9 +48,10 @@ class ConnectionLoop:
 
     ``max_requests``: requests after which this process wants to be replaced, 0 for never. ``leaving`` is called once
     when it stops accepting, in place of ``slot.closing``. ``one_connection``: accept one connection, be busy as long as
-    it lasts, and end with it. ``access``: what takes a note of each request, if anything. ``wakeups``: descriptors of
-    others to watch, each with the function to call when it is readable. ``stop_kind`` is ``""``, ``"retire"`` (kept
-    connections get one more answer, within the keep-alive time) or ``"stop"`` (idle connections are closed at once).
+    it lasts, and end with it. ``access``: what takes a note of each request, if anything. ``watch``: who is told of
+    each request before it runs and before it is answered, if anybody. ``wakeups``: descriptors of others to watch, each
+    with the function to call when it is readable. ``stop_kind`` is ``""``, ``"retire"`` (kept connections get one more
+    answer, within the keep-alive time) or ``"stop"`` (idle connections are closed at once).
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class ConnectionLoop:
         leaving: Callable[[], None] | None = None,
         one_connection: bool = False,
         access: AccessLog | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.listeners = {listener.fd: listener for listener in listeners}
         self.mounts = mounts
@@ -79,7 +82,10 @@ class ConnectionLoop:
         self.wakeups: dict[int, Callable[[], None]] = {}
         self._leaving = leaving or slot.closing
         self._access = access
+        self._open_exchange: Callable[[Connection, Request, MountTable, Log], Exchange]
         self._open_exchange = Exchange if access is None else LoggedExchange
+        if watch is not None:
+            self._open_exchange = watch_exchanges(watch, access is not None)
         self._epoll = select.epoll()
         self._keep_alive = times.keep_alive or float("inf")
         self._next_sweep = 0.0

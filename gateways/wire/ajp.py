@@ -59,6 +59,7 @@ class AJPWire:
 
     cut_needs_reset = False
     peer_is_done = False
+    request_id = 0
 
     def __init__(
         self,

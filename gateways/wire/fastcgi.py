@@ -56,7 +56,7 @@ class FastCGIWire(FastCGIInput):
 
         Only what waits when there is no request to answer, and a plain HTTP response to one who speaks HTTP here.
         """
-        request_id = self._request_id
+        request_id = self.request_id
         if not request_id or self._responded:
             return self.take_output() + (self._format_http(status, fields, body) if self._speaks_http else b"")
         if self._aborted:
@@ -79,27 +79,27 @@ class FastCGIWire(FastCGIInput):
 
     def _format_completion(self) -> bytes:
         if self._errors_sent:
-            return HEADER.pack(VERSION, STDERR, self._request_id, 0, 0) + format_completion(self._request_id)
-        return format_completion(self._request_id)
+            return HEADER.pack(VERSION, STDERR, self.request_id, 0, 0) + format_completion(self.request_id)
+        return format_completion(self.request_id)
 
     def format_head(self, status: str, fields: FieldList, close: bool) -> bytes:
         """Return the response head as a STDOUT record."""
         if self._aborted or self._responded:
             return self.take_output()
         head = format_document_head(status, fields, None)
-        return self.take_output() + b"".join(format_stream(STDOUT, self._request_id, head))
+        return self.take_output() + b"".join(format_stream(STDOUT, self.request_id, head))
 
     def format_body(self, data: bytes) -> bytes:
         """Return one piece of body as STDOUT records."""
         if self._aborted or self._responded:
             return b""
-        return b"".join(format_stream(STDOUT, self._request_id, data))
+        return b"".join(format_stream(STDOUT, self.request_id, data))
 
     def format_frame(self, size: int) -> tuple[bytes, bytes] | None:
         """Return the header of one STDOUT record, which needs no padding; ``None`` for more than it can hold."""
         if size > MAX_CONTENT or self._aborted or self._responded:
             return None
-        return HEADER.pack(VERSION, STDOUT, self._request_id, size, 0), b""
+        return HEADER.pack(VERSION, STDOUT, self.request_id, size, 0), b""
 
     def format_end(self) -> bytes:
         """Return the end of STDOUT and END_REQUEST, once."""
@@ -107,7 +107,7 @@ class FastCGIWire(FastCGIInput):
             return b""
         self._responded = True
         if self._aborted:
-            return format_end_request(self._request_id, 0, 0)
+            return format_end_request(self.request_id, 0, 0)
         return self._format_completion()
 
     def format_abort(self) -> bytes:
@@ -132,7 +132,7 @@ class FastCGIWire(FastCGIInput):
         if self._aborted or self._responded or not text:
             return b""
         self._errors_sent = True
-        return b"".join(format_stream(STDERR, self._request_id, text.encode("utf-8", "backslashreplace")))
+        return b"".join(format_stream(STDERR, self.request_id, text.encode("utf-8", "backslashreplace")))
 
     def finish(self) -> bool:
         """End the exchange. Return True when the front keeps the connection and the whole body has come."""

@@ -84,7 +84,7 @@ class FastCGIInput:
     def _forget(self) -> None:
         """Become idle. Nothing of one request may show in the next (CVE-2011-2766)."""
         self._state = NOTHING
-        self._request_id = 0
+        self.request_id = 0
         self._role = RESPONDER
         self._keep = False
         self._params: list[bytes] = []
@@ -136,7 +136,7 @@ class FastCGIInput:
                     break
                 content = buffer[at + HEADER_SIZE : end]
                 at = end + padding
-                if request_id and request_id == self._request_id:
+                if request_id and request_id == self.request_id:
                     self._take_record(kind, content)
                 else:
                     self._take_foreign(kind, request_id, content)
@@ -181,7 +181,7 @@ class FastCGIInput:
     def _take_foreign(self, kind: int, request_id: int, content: bytes) -> None:
         """Take a record of the connection itself (id 0), of a new request, or of one that is not served."""
         self._fresh = False
-        if kind == BEGIN_REQUEST and request_id and not self._request_id:
+        if kind == BEGIN_REQUEST and request_id and not self.request_id:
             self._begin(request_id, content)
             return
         self._drop(content)
@@ -208,7 +208,7 @@ class FastCGIInput:
             if not keep:
                 raise RemoteProtocolError(f"FastCGI role {role} is not known", 400, "FastCGI 6.1")
             return
-        self._request_id = request_id
+        self.request_id = request_id
         self._role = role
         self._keep = keep
         self._state = HEAD
@@ -269,7 +269,7 @@ class FastCGIInput:
             self._ended = self._complete = self._short = self._aborted = True
             return
         keep = self._keep
-        self._output += format_end_request(self._request_id, 0, 0)
+        self._output += format_end_request(self.request_id, 0, 0)
         self._forget()
         self._ended = True
         if not keep:

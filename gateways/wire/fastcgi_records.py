@@ -35,6 +35,11 @@ _BEGIN = struct.Struct(">HB5x")
 _END = struct.Struct(">BBHHBxIB3x")
 
 
+def format_begin(request_id: int) -> bytes:
+    """Return the record that begins a request to a responder whose connection is not kept (section 5.1)."""
+    return HEADER.pack(VERSION, BEGIN_REQUEST, request_id, 8, 0) + _BEGIN.pack(RESPONDER, 0)
+
+
 def parse_begin(content: bytes) -> tuple[int, bool]:
     """Return (role, keep_conn) of BEGIN_REQUEST's content (section 5.1). Raise ``RemoteProtocolError``."""
     if len(content) != 8:

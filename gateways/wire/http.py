@@ -65,6 +65,8 @@ class HTTPWire:
         "_skipped",
     )
 
+    request_id = 0
+
     def __init__(
         self, endpoint: Endpoint, peer: object, limits: WireLimits, date: Callable[[], str] | None = None
     ) -> None:
