@@ -65,7 +65,7 @@ def make_script_model(mount: MountSettings) -> ExecutionModel:
     from gateways.execution.sources import ScriptFolder, SingleScript
 
     path = mount.target.path
-    source = ScriptFolder(path) if mount.target.kind == "folder" else SingleScript(path)
+    source = ScriptFolder(path, mount.directory_index) if mount.target.kind == "folder" else SingleScript(path)
     if mount.model == "cgi":
         from gateways.execution.cgi import CGIModel
 

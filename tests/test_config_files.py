@@ -266,7 +266,8 @@ def test_everything_that_is_not_written_has_its_default(folder: Path) -> None:
     assert only.mounts == (
         MountSettings(
             path="/", target=Target("callable_file", str(folder / "app.py"), "application"), model="wsgi", title="",
-            namespace="fresh", stat_scripts=True, stdio="object", pass_authorization=False, script_time_limit=60.0,
+            namespace="fresh", stat_scripts=True, stdio="object", directory_index=(),
+            pass_authorization=False, script_time_limit=60.0,
             pages=("/",), environment=(),
         ),
     )  # fmt: skip
@@ -321,6 +322,7 @@ Title = "One"
 Namespace = "shared"
 StatScripts = false
 PassAuthorization = true
+DirectoryIndex = ["index.cgi", "index.py"]
 ScriptTimeLimit = 0
 [pool.a.Mount.Environment]
 GIT_PROJECT_ROOT = "/srv/git"
@@ -354,7 +356,8 @@ Stdio = "object"
     first, second = only.mounts
     assert first == MountSettings(
         path="/one/", target=Target("script", str(folder / "script.py")), model="registry", title="One",
-        namespace="shared", stat_scripts=False, stdio="descriptor", pass_authorization=True, script_time_limit=0.0,
+        namespace="shared", stat_scripts=False, stdio="descriptor", directory_index=("index.cgi", "index.py"),
+        pass_authorization=True, script_time_limit=0.0,
         pages=("/", "/x?y=1"), environment=(("GIT_PROJECT_ROOT", "/srv/git"), ("EMPTY", "")),
     )  # fmt: skip
     assert (second.path, second.model, second.stdio) == ("/two/", "cgi", "object")

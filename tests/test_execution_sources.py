@@ -94,11 +94,11 @@ def test_c05_what_is_no_script_below_the_folder(path: str, status: int | None, f
 def test_an_index_answers_for_its_folder(folder: Path) -> None:
     request = make_request()
     request.path_info = "/sub/"
-    script = ScriptFolder(str(folder), index="index.py").find(request)
+    script = ScriptFolder(str(folder), index=("index.cgi", "index.py")).find(request)
     assert (script.path, script.script_name, script.path_info) == (str(folder / "sub/index.py"), "/sub", "/")
     request.path_info = "/"
     with pytest.raises(ScriptError):
-        ScriptFolder(str(folder), index="index.py").find(request)
+        ScriptFolder(str(folder), index=("index.py",)).find(request)
 
 
 def test_a_folder_lists_its_python_scripts(folder: Path) -> None:

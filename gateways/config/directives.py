@@ -300,6 +300,11 @@ DIRECTIVES: tuple[Directive, ...] = (
         shared=True,
     ),
     Directive(
+        "DirectoryIndex", _MOUNT, kinds.FILE_NAMES, (),
+        "Targets that are folders: the script that answers for a folder itself; the first of these names that is "
+        "there. If not given, a folder is 404.", shared=True,
+    ),
+    Directive(
         "PassAuthorization", _MOUNT, kinds.BOOLEAN, False,
         "Whether scripts see the Authorization field, as HTTP_AUTHORIZATION.", shared=True,
     ),

@@ -140,6 +140,16 @@ def take_page(value: object) -> str:
     return page
 
 
+def take_file_name(value: object) -> str:
+    """Return the name of a file that a folder of scripts may show: without a folder, and not hidden."""
+    name = take_text(value)
+    if "/" in name or name.startswith("."):
+        raise ValueError(
+            f'a file name without folders that does not begin with a dot, such as "index.py", not {show(value)}'
+        )
+    return name
+
+
 def take_listen(value: object) -> ListenAddress:
     """Return a listening address, in its plain form, and its wire."""
     return parse_listen(take_text(value))
@@ -306,6 +316,7 @@ PREFIX = Kind("URL path", take_prefix, str, "/PATH")
 SERVER_NAME = Kind("host name", take_server_name, str, "HOST")
 LISTEN = listed("HOST:PORT, [IPV6]:PORT or unix:PATH, with WIRE:// before it", "ADDRESS", take_listen, resolve_listen)
 PATHS = listed("path", "FOLDER", take_text, resolve_path)
+FILE_NAMES = listed("file name", "NAME", take_file_name)
 PAGES = listed("path below the mount", "/PATH", take_page)
 MODE = Kind('octal digits, such as "0660"', take_mode, str, "MODE")
 USER = Kind("user name or number", take_user, str, "USER")

@@ -23,6 +23,7 @@ class MountSettings:
     namespace: str
     stat_scripts: bool
     stdio: str
+    directory_index: tuple[str, ...]
     pass_authorization: bool
     environment: tuple[tuple[str, str], ...] = field(repr=False)
     script_time_limit: float

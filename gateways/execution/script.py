@@ -105,6 +105,7 @@ class ScriptModel:
         reply = Reply(exchange, script.path)
         module = recipe.namespace(program)
         ending = FAILED
+        NOTES.log = log
         state.enter(variables, module, script.path, script.folder)
         try:
             stdio.enter(exchange, reply, log, None if body is None else body.file)

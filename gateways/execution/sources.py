@@ -70,12 +70,12 @@ class SingleScript:
 class ScriptFolder:
     """A folder whose files are scripts; what follows a script's name in the path is its PATH_INFO.
 
-    ``index``: the file that answers for a folder itself, or ``""`` for none.
+    ``index``: names of files that answer for a folder itself; the first that is there does.
     """
 
     __slots__ = ("folder", "index")
 
-    def __init__(self, folder: str, index: str = "") -> None:
+    def __init__(self, folder: str, index: tuple[str, ...] = ()) -> None:
         self.folder = os.path.realpath(folder)
         self.index = index
 
@@ -104,7 +104,7 @@ class ScriptFolder:
         return Script(path, name, path_info[length:], split_here=True)
 
 
-def find_script(folder: str, path_info: str, index: str) -> tuple[str, int] | None:
+def find_script(folder: str, path_info: str, index: tuple[str, ...]) -> tuple[str, int] | None:
     """Return (file name, length of ``path_info`` that names it) below ``folder``, or ``None``.
 
     Segment by segment, so that no ``..``, empty or hidden name is ever joined (C05). Raise ``ScriptError`` (403) for
@@ -126,11 +126,12 @@ def find_script(folder: str, path_info: str, index: str) -> tuple[str, int] | No
             return None
         if not stat.S_ISDIR(mode):
             return check_regular(path, mode), length
-    if not index:
-        return None
-    path = f"{path}/{index}"
-    mode = read_mode(path)
-    return None if mode is None else (check_regular(path, mode), length)
+    for name in index:
+        file = f"{path}/{name}"
+        mode = read_mode(file)
+        if mode is not None:
+            return check_regular(file, mode), length
+    return None
 
 
 def read_mode(path: str) -> int | None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from gateways.execution.scriptlog import ScriptLog
+
     Repairs = dict[tuple[str, int], tuple[Callable[..., object], tuple[Any, ...]]]
     """What was changed, by kind and number -> the function that undoes it, and its arguments."""
 
@@ -25,10 +27,10 @@ class Notes:
     directory was changed, by whom and when ever. ``children``: a child process was made. ``variables``: names put into
     the C environment, as native strings.
     ``repairs``: what undoes each change, and its arguments. ``exits``: functions for the end of the run.
-    ``before_child``: called before a child process is made.
+    ``before_child``: called before a child process is made. ``log``: the current run's, for a last word.
     """
 
-    __slots__ = ("active", "before_child", "children", "exits", "forked", "moved", "repairs", "variables")
+    __slots__ = ("active", "before_child", "children", "exits", "forked", "log", "moved", "repairs", "variables")
 
     def __init__(self) -> None:
         self.active = False
@@ -39,6 +41,7 @@ class Notes:
         self.repairs: Repairs = {}
         self.exits: list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]] = []
         self.before_child: Callable[[], None] | None = None
+        self.log: ScriptLog | None = None
 
 
 NOTES = Notes()
@@ -162,6 +165,15 @@ def _watch_spawn(original: Callable[..., Any]) -> Callable[..., Any]:
     return fork_exec
 
 
+def _watch_exit(original: Callable[[int], Any]) -> Callable[[int], Any]:
+    def _exit(status: int) -> Any:
+        if NOTES.active and not NOTES.forked and NOTES.log is not None:
+            NOTES.log.note(f"ended its process by os._exit, with exit status {status}: it is the serving process")
+        original(status)
+
+    return _exit
+
+
 def _watch_register(original: Callable[..., Any]) -> Callable[..., Any]:
     def register(func: Callable[..., object], /, *args: Any, **kwargs: Any) -> Any:
         if not NOTES.active or _belongs_to_worker(sys._getframe(1)):
@@ -198,6 +210,7 @@ _WRAPPED = (
     ("_locale", "setlocale", _watch_locale),
     ("locale", "_setlocale", _watch_locale),
     ("_posixsubprocess", "fork_exec", _watch_spawn),
+    ("os", "_exit", _watch_exit),
     ("atexit", "register", _watch_register),
     ("atexit", "unregister", _watch_unregister),
 )
