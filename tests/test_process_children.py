@@ -37,6 +37,7 @@ DEATHS = [
     ("P04 never ready: killed after a minute", 0, State.STARTING, KILLED, 60.0, 0, Verdict(True, True, True)),
     ("P03 killed in a request", 0, State.BUSY, KILLED, 60.0, 9, Verdict(True, False, False)),
     ("P04 killed in a request, at once", 0, State.BUSY, KILLED, 0.5, 0, Verdict(True, True, False)),
+    ("P04 killed in its second request, at once", 0, State.BUSY, KILLED, 0.5, 1, Verdict(True, True, False)),
     ("P03 os._exit in a request", 0, State.BUSY, exited(3), 60.0, 9, Verdict(True, False, False)),
     ("ready, and gone at once without a reason", 0, State.IDLE, exited(0), 0.1, 0, Verdict(False, True, False)),
 ]

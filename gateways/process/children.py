@@ -18,7 +18,7 @@ from gateways.process.signals import signals_blocked
 from gateways.process.worker import Worker, run_worker
 
 QUICK = 1.0
-"""A worker that dies younger than this many seconds, and not by its own good will, has failed."""
+"""A worker that dies less than this many seconds after it was ready, and not by its own good will, has failed."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -26,7 +26,8 @@ class Child:
     """One child: its pid, in the supervisor's own memory, and what it was told.
 
     ``told``: 0 nothing, or the last signal that it was sent. ``kill_at``: when its time is over (monotonic seconds).
-    ``settled``: it has been ready, and has lived long enough to say that its generation works. ``since``: when it was
+    ``ready_at``: when it was first seen ready, or infinite. ``settled``: it has lived long enough since then to say that
+    its generation works. ``since``: when it was
     first seen in this state, with ``requests`` served. ``due``: why it is to be replaced, ``""`` for no reason.
     ``asked``: how often its stack was asked for during this request. ``successor``: who was started to take its place.
     """
@@ -40,6 +41,7 @@ class Child:
         "index",
         "kill_at",
         "pid",
+        "ready_at",
         "requests",
         "settled",
         "since",
@@ -57,6 +59,7 @@ class Child:
         self.state = State.STARTING
         self.told = 0
         self.kill_at = inf
+        self.ready_at = inf
         self.settled = False
         self.requests = 0
         self.since = born
@@ -74,6 +77,8 @@ class Child:
         seen, requests, due = self.board.read_progress(self.index)
         if seen not in SEEN_AFTER[self.state]:
             return self.state
+        if self.ready_at == inf and seen is not State.STARTING:
+            self.ready_at = now
         if seen is not self.state or requests != self.requests:
             self.state = seen
             self.requests = requests
@@ -87,6 +92,7 @@ class Child:
     def excuse(self, lost: float) -> None:
         """Take ``lost`` seconds, in which nobody could look, out of what it has been seen to spend."""
         self.since += lost
+        self.ready_at += lost
         self.kill_at += lost
 
     def retire(self, now: float) -> None:
@@ -165,7 +171,7 @@ class Verdict(NamedTuple):
 def judge_death(told: int, state: State, status: int, age: float, requests: int) -> Verdict:
     """Return what a child's death means, from what it was told and did; pure.
 
-    ``status`` is its wait status, ``age`` is in seconds.
+    ``status`` is its wait status, ``age`` is in seconds since it was ready.
     """
     code = os.waitstatus_to_exitcode(status)
     if told:
@@ -174,7 +180,8 @@ def judge_death(told: int, state: State, status: int, age: float, requests: int)
         return Verdict(True, True, True)
     if code == 0 and (requests or state is State.CLOSING):
         return Verdict(False, False, False)
-    return Verdict(code != 0, age < QUICK and not requests, False)
+    # Requests are no excuse for a crash: an application that crashes in every other one is started again and again.
+    return Verdict(code != 0, age < QUICK and (code != 0 or not requests), False)
 
 
 def format_status(status: int) -> str:

@@ -155,11 +155,11 @@ class Roster:
         self._household.apologies.speak(child, now)
         child.board.close_line(child.index)
         words = format_death(child, death, line, now)
-        verdict = judge_death(child.told, child.state, death.status, now - child.born, line.requests)
+        verdict = judge_death(child.told, child.state, death.status, now - child.ready_at, line.requests)
         (self._log.error if verdict.loud else self._log.info)("%s", words)
         if verdict.failed:
             child.generation.fail(words, verdict.boot, now)
-        elif line.requests:
+        elif line.requests and not verdict.loud:
             child.generation.backoff.succeed()
         child.state = State.DEAD
         return child, (not child.told and child.kill_at == inf) or (child.told == SIGKILL and child.asked > 0)
@@ -175,7 +175,7 @@ class Roster:
             if state is State.STARTING:
                 continue
             child.generation.proven = True
-            if not child.settled and now - child.born >= SETTLED_AGE:
+            if not child.settled and now - child.ready_at >= SETTLED_AGE:
                 child.settled = True
                 child.generation.backoff.succeed()
             if state is State.CLOSING and not child.told and child.kill_at == inf:
