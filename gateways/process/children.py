@@ -27,8 +27,9 @@ class Child:
 
     ``told``: 0 nothing, or the last signal that it was sent. ``kill_at``: when its time is over (monotonic seconds).
     ``ready_at``: when it was first seen ready, or infinite. ``settled``: it has lived long enough since then to say
-    that its generation works. ``since``: when it was first seen in this state, with ``requests`` served. ``due``: why it is to be replaced, ``""`` for no reason.
-    ``asked``: how often its stack was asked for during this request. ``successor``: who was started to take its place.
+    that its generation works. ``since``: when it was first seen in this state, with ``requests`` served. ``due``: why
+    it is to be replaced, ``""`` for no reason. ``asked``: how often its stack was asked for during this request.
+    ``successor``: who was started to take its place.
     """
 
     __slots__ = (
