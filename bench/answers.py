@@ -96,8 +96,8 @@ def is_whole(speech: Speech, data: bytes) -> bool:
     return speech.delimited and 0 <= speech.find_end(data, 0) <= len(data)
 
 
-def call_application(file: str) -> Answer:
-    """Return what an application answers to ``GET /`` when it is called directly, without any server of ours between.
+def call_application(file: str, path: str = "/") -> Answer:
+    """Return what an application answers to ``GET path`` when it is called directly, without any server between.
 
     Raise ``KeyError`` when ``file`` defines no ``application``.
     """
@@ -105,7 +105,7 @@ def call_application(file: str) -> Answer:
     environ = {
         "REQUEST_METHOD": "GET",
         "SCRIPT_NAME": "",
-        "PATH_INFO": "/",
+        "PATH_INFO": path,
         "QUERY_STRING": "",
         "wsgi.input": BytesIO(),
     }

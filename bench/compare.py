@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import commands
 from bench.answers import Answer, ask, call_application, compare_answers
 from bench.drivers import Driver, open_driver
 from bench.harness import Conditions, Target, make_job, run_rounds, warm_up
 from bench.machine import choose_cores, describe_machine
 from bench.memory import measure_memory
 from bench.modes import Mode, read_modes
-from bench.outcome import RESULTS, fresh_path, show_run
+from bench.outcome import fresh_path, show_run
 from bench.progress import TextProgress
 from bench.results import Contender, Run, Scenario, write_run
 from bench.servers import HELLO, Recipe, Server, ServerFailed, serve_command, start_server
@@ -49,21 +50,13 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that compare takes."""
+    commands.add_arguments(parser)
     parser.add_argument(
         "--config", type=Path, default=Path(CONFIG), help="a configuration with one mount for each mode"
     )
-    parser.add_argument(
-        "--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of {QUICK_SECONDS:g} s, for a first look"
-    )
-    parser.add_argument("--rounds", type=int, help=f"how often each mode is measured (default {ROUNDS})")
-    parser.add_argument("--seconds", type=float, help=f"how long each time (default {SECONDS:g})")
     parser.add_argument("--concurrency", type=int, default=1, help="requests under way at once (default 1, as in 2008)")
     parser.add_argument("--keep-alive", action="store_true", help="keep connections (not done in 2008)")
-    parser.add_argument("--only", default="", help="modes to measure, with commas: cgi,handler")
-    parser.add_argument("--load", default="builtin", help="builtin (default), ab or wrk")
-    parser.add_argument("--seed", type=int, help="of the order of modes; drawn and recorded if not given")
     parser.add_argument("--no-memory", action="store_true", help="leave the memory of workers out")
-    parser.add_argument("--out", type=Path, help=f"the raw result's file (default: {RESULTS}/compare-DATE.json)")
 
 
 def read_options(arguments: argparse.Namespace) -> Options:
@@ -166,6 +159,8 @@ def measure(
 
 def run_compare(arguments: argparse.Namespace) -> int:
     """Run the comparison and return 0, or 1 when some mode failed; raise ``ValueError`` for options that cannot be."""
+    if commands.is_scenario(arguments):
+        return commands.run_scenarios(arguments)
     options = read_options(arguments)
     try:
         modes = choose_modes(read_modes(options.config), options.only)

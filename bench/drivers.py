@@ -90,6 +90,8 @@ def format_ab(job: Job, table: str) -> list[str]:
     command += ["-c", str(job.concurrency), "-s", str(math.ceil(job.timeout)), "-e", table]
     if job.keep_alive:
         command.append("-k")
+    if job.length < 0:
+        command.append("-l")  # bodies may differ in length
     return [*command, f"http://{job.host}:{job.port}{job.path}"]
 
 
@@ -108,7 +110,7 @@ def parse_ab(text: str, table: str, job: Job) -> Result:
         result.error = f"{wrong} answers had another status than 200"
     elif int(found.get("Failed requests", 0)):
         result.error = f"{found['Failed requests']} requests failed"
-    elif int(found.get("Document Length", 0)) != job.length:
+    elif job.length >= 0 and int(found.get("Document Length", 0)) != job.length:
         result.error = f"a body of {found.get('Document Length')} bytes, not {job.length}"
     result.latencies = parse_ab_table(table)
     return result

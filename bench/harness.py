@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -27,6 +27,8 @@ RERUNS = 12
 WARM_UP_SECONDS = 0.3
 WARM_UP_CONCURRENCY = 4
 OVERHEAD = 0.05
+COUNT_SECONDS = 60.0
+"""How long a sample of so many requests may take."""
 
 
 class Progress(Protocol):
@@ -38,17 +40,27 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One contender as the harness sees it: where to ask, and which process family answers."""
+    """One contender as the harness sees it: where to ask, and which process family answers.
+
+    ``page``: the answer that is right for it, where that is not everybody's. ``wire``: the protocol, the scenario's if
+    empty. ``front``: the front server's process, 0 for none. ``prepare``: done before each sample; returns what failed.
+    """
 
     name: str
     port: int
     path: str
     root: int
+    page: Answer | None = None
+    wire: str = ""
+    front: int = 0
+    prepare: Callable[[], str] = field(default=lambda: "")
 
 
 @dataclass(slots=True)
 class Conditions:
-    """How the rounds are run. ``deadline``: on the monotonic clock; ``reruns``: samples that may still be repeated."""
+    """How the rounds are run. ``deadline`` and ``start``: on the monotonic clock; ``reruns``: samples that may still be
+    repeated.
+    """
 
     rounds: int
     seconds: float
@@ -56,6 +68,7 @@ class Conditions:
     deadline: float
     load_core: int | None
     reruns: int = RERUNS
+    start: float = 0.0
     failures: dict[str, str] = field(default_factory=dict)
 
 
@@ -86,17 +99,19 @@ def judge_sample(sample: Sample) -> str:
 
 
 def make_job(target: Target, scenario: Scenario, page: Answer, seconds: float, core: int | None) -> Job:
-    """Return the job that asks a target for the page."""
+    """Return the job that asks a target for the page; without a body to compare it checks the status only."""
+    right = target.page or page
     return Job(
         port=target.port,
         path=target.path,
-        length=len(page.body),
-        digest=page.digest,
-        seconds=seconds,
+        length=len(right.body) if right.body else -1,
+        digest=right.digest,
+        seconds=COUNT_SECONDS if scenario.count else seconds,
+        count=scenario.count,
         concurrency=scenario.concurrency,
         keep_alive=scenario.keep_alive,
         core=-1 if core is None else core,
-        speech=scenario.wire,
+        speech=target.wire or scenario.wire,
     )
 
 
@@ -108,11 +123,11 @@ def measure_sample(
     Raise ``ProcessLookupError`` when the server is gone.
     """
     ours = [os.getpid(), *driver.pids()]
-    before = read_account(target.root, ours)
+    before = read_account(target.root, ours, target.front)
     result = driver.run(job)
-    after = read_account(target.root, ours)
-    cpu, load = after.family - before.family, after.ours - before.ours
-    other = after.everything - before.everything - cpu - load
+    after = read_account(target.root, ours, target.front)
+    cpu, load, front = after.family - before.family, after.ours - before.ours, after.beside - before.beside
+    other = after.everything - before.everything - cpu - load - front
     sample = Sample(
         contender=target.name,
         scenario=scenario.name,
@@ -126,6 +141,7 @@ def measure_sample(
         other_cpu=round(max(other, 0.0), 6),
         stolen=round(after.stolen - before.stolen, 3),
         latencies=result.latencies,
+        front_cpu=round(max(front, 0.0), 6),
     )
     return sample, result
 
@@ -139,12 +155,15 @@ def measure_quietly(
     """
     samples: list[Sample] = []
     for attempt in range(TRIES):
+        if failed := target.prepare():
+            return samples, failed
         try:
             sample, result = measure_sample(target, scenario, driver, job, place)
         except ProcessLookupError as error:
             return samples, f"the server is gone: {error}"
         if result.error or not result.requests:
             return samples, result.error or "no answer in the time given"
+        sample.at = round(time.monotonic() - conditions.start - sample.seconds, 3) if conditions.start else 0.0
         reason = judge_sample(sample)
         last = attempt == TRIES - 1 or conditions.reruns <= 0
         samples.append(sample if last or not reason else replace(sample, discarded=reason))
@@ -158,13 +177,14 @@ def warm_up(
     targets: Sequence[Target], scenario: Scenario, driver: Driver, page: Answer, conditions: Conditions
 ) -> None:
     """Ask every target for a moment, several at a time so that several workers take part; note who fails."""
-    crowd = replace(scenario, concurrency=max(scenario.concurrency, WARM_UP_CONCURRENCY))
+    crowd = replace(scenario, concurrency=max(scenario.concurrency, WARM_UP_CONCURRENCY), count=0)
     for target in targets:
         if target.name in conditions.failures:
             continue
-        result = driver.run(make_job(target, crowd, page, WARM_UP_SECONDS, conditions.load_core))
-        if result.error:
-            conditions.failures[target.name] = f"while warming up: {result.error}"
+        job = make_job(target, crowd, page, WARM_UP_SECONDS, conditions.load_core)
+        problem = target.prepare() or driver.run(job).error
+        if problem:
+            conditions.failures[target.name] = f"while warming up: {problem}"
 
 
 def run_rounds(
@@ -179,8 +199,7 @@ def run_rounds(
     """Measure every target in alternating rounds and put the samples into ``run``; failures into ``conditions``.
 
     Ends early, with a note, when the next round would pass the deadline.
-    """  # fmt: skip
-    by_name = {target.name: target for target in targets}
+    """
     orders = plan_orders([target.name for target in targets], conditions.rounds, conditions.seed)
     total = len(orders) * len(targets)
     for number, order in enumerate(orders):
@@ -192,16 +211,48 @@ def run_rounds(
                 f"{scenario.name}: ended after {number} of {len(orders)} rounds, because the time was over"
             )
             return
-        for place, name in enumerate(left):
-            target = by_name[name]
-            job = make_job(target, scenario, page, conditions.seconds, conditions.load_core)
-            samples, failure = measure_quietly(target, scenario, driver, job, (number, place), conditions)
-            run.samples.extend(samples)
-            if failure:
-                conditions.failures[name] = f"in round {number + 1} ({scenario.describe()}): {failure}"
-            progress.tell(
-                describe_step(number, len(orders), name, samples, failure), number * len(targets) + place + 1, total
-            )
+        steps = Steps(progress, number, len(orders), number * len(targets), total)
+        run_round(run, targets, left, scenario, driver, page, conditions, steps)
+
+
+@dataclass(slots=True)
+class Steps:
+    """Tells the samples of a round, of which ``done`` of ``total`` are behind us."""
+
+    progress: Progress
+    number: int
+    rounds: int
+    done: int
+    total: int
+    label: str = ""
+
+    def tell(self, name: str, samples: list[Sample], failure: str) -> None:
+        """Tell one step."""
+        self.done += 1
+        text = describe_step(self.number, self.rounds, self.label + name, samples, failure)
+        self.progress.tell(text, self.done, self.total)
+
+
+def run_round(
+    run: Run,
+    targets: Sequence[Target],
+    order: Sequence[str],
+    scenario: Scenario,
+    driver: Driver,
+    page: Answer,
+    conditions: Conditions,
+    steps: Steps,
+) -> None:
+    """Measure the targets named in ``order`` once, in that order."""
+    by_name = {target.name: target for target in targets}
+    for place, name in enumerate(order):
+        target = by_name[name]
+        job = make_job(target, scenario, page, conditions.seconds, conditions.load_core)
+        samples, failure = measure_quietly(target, scenario, driver, job, (steps.number, place), conditions)
+        run.samples.extend(samples)
+        if failure:
+            conditions.failures[name] = f"in round {steps.number + 1} ({scenario.describe()}): {failure}"
+        steps.tell(name, samples, failure)
 
 
 def describe_step(number: int, rounds: int, name: str, samples: list[Sample], failure: str) -> str:

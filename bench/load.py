@@ -37,8 +37,9 @@ class Job:
     """What to ask, how, and for how long.
 
     ``seconds`` bounds the time in which requests are begun, ``count`` their number (0: no bound). ``length`` and
-    ``digest`` (SHA-256, hexadecimal) are the right body's. ``timeout`` is how many seconds the last answers may take
-    beyond ``seconds``. ``core`` pins the generator, -1 does not. ``speech`` is the protocol (``bench.speeches``).
+    ``digest`` (SHA-256, hexadecimal) are the right body's; with a ``length`` of -1 only the status is checked.
+    ``timeout`` is how many seconds the last answers may take beyond ``seconds``. ``core`` pins the generator, -1 does
+    not. ``speech`` is the protocol (``bench.speeches``).
     """
 
     port: int
@@ -64,6 +65,13 @@ class Result:
     connections: int = 0
     error: str = ""
     latencies: list[list[int]] = field(default_factory=list)
+
+
+def check_status(speech: Speech, data: bytes, _job: Job, _thoroughly: bool) -> None:
+    """Raise ``WrongAnswer`` unless ``data`` is a whole 200 answer: for pages of which no two are alike."""
+    status = speech.open(data)[0]
+    if status != 200:
+        raise WrongAnswer(f"status {status}, not 200")
 
 
 class Overdue(Exception):
@@ -101,6 +109,7 @@ def run_one_by_one(job: Job, latencies: list[int]) -> int:
     request, delimited = speech.format_request(job), job.keep_alive or speech.delimited
     limit = job.count or sys.maxsize
     keep, length = job.keep_alive, job.length
+    check = check_answer if length >= 0 else check_status
     connection: socket | None = None
     connections = asked = 0
     now = perf_counter_ns()
@@ -120,7 +129,7 @@ def run_one_by_one(job: Job, latencies: list[int]) -> int:
                 connection.close()
                 connection = None
             now = perf_counter_ns()
-            check_answer(speech, data, job, asked % SAMPLE == 0)
+            check(speech, data, job, asked % SAMPLE == 0)
             latencies.append(now - begin)
             asked += 1
             if connection is not None and speech.closes(data, length):
@@ -141,6 +150,7 @@ class Crowd:
         self.speech = SPEECHES[job.speech]
         self.request = self.speech.format_request(job)
         self.delimited = job.keep_alive or self.speech.delimited
+        self.check = check_answer if job.length >= 0 else check_status
         self.address = (job.host, job.port)
         self.epoll = select.epoll()
         self.open: dict[int, socket] = {}
@@ -183,7 +193,7 @@ class Crowd:
             end = self.speech.find_end(data, self.job.length)
             if end < 0 or len(data) < end:
                 return False
-        check_answer(self.speech, data, self.job, self.answered % SAMPLE == 0)
+        self.check(self.speech, data, self.job, self.answered % SAMPLE == 0)
         self.answered += 1
         return True
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from bench.historic import ratios_2008, read_rates_2008
 from bench.progress import TextProgress
+from bench.report import document, words
 from bench.report import floor as floor_report
 from bench.report import wires as wires_report
-from bench.report import words
 from bench.report.compare import BASE, choose_base, format_compare
+from bench.report.comparison import make_document
 from bench.report.table import compare_columns, format_table
 from bench.results import Run
 from bench.summary import summarise
@@ -34,6 +35,8 @@ def format_report(run: Run) -> str:
         return floor_report.format_floor(run)
     if run.kind == "wires":
         return wires_report.format_wires(run)
+    if run.kind == "scenario":
+        return document.format_html(make_document(run))
     raise ValueError(f"no report for results of kind {run.kind!r}")
 
 
@@ -43,6 +46,8 @@ def format_text(run: Run) -> str:
         return floor_report.format_text(run)
     if run.kind == "wires":
         return wires_report.format_text(run)
+    if run.kind == "scenario":
+        return document.format_text(make_document(run))
     scenario = run.scenarios[0]
     rows = summarise(run, scenario, BASE)
     base = choose_base(rows)
@@ -66,6 +71,7 @@ NEXT = {
         "python -m bench floor holds wsgi and handler against the least Python can cost"
     ),
     "floor": "next: python -m bench compare shows every execution model beside the figures of 2008",
+    "scenario": "next: python -m bench compare --all runs every comparison",
     "wires": "next: python -m bench peers tells which of the others are installed, and installs them",
 }
 
@@ -74,6 +80,8 @@ def show_run(run: Run, path: Path, progress: TextProgress) -> None:
     """Print a run's table and findings, write its report beside the raw result, and say where both are."""
     report = path.with_suffix(".html")
     report.write_text(format_report(run), encoding="utf-8")
+    if run.kind == "scenario":
+        path.with_suffix(".md").write_text(document.format_markdown(make_document(run)), encoding="utf-8")
     progress.say("")
     print(format_text(run))
     print(f"\nreport: {report}\nraw:    {path}   (python -m bench report {path} draws it again)\n{NEXT[run.kind]}")

@@ -24,12 +24,23 @@ from bench.speeches import SPEECHES
 TABLE = Path(__file__).with_name("peers.toml")
 FOLDER = Path(".venv-peers")
 STAMP = "installed"
+ORIGINALS = Path(__file__).with_name("originals")
 KEYS = frozenset({"label", "install", "needs", "ready", "stop", "keeps", "start"})
+MORE_KEYS = frozenset({"from", "check", "files", "copies"})
+CHECK_SECONDS = 20.0
+SOURCES = ("pypi", "debian")
+FILLED_IN = (".conf", ".ini")
+"""Suffixes of a peer's files in which @folder@, @port@ and @workers@ are replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One row. ``start``: wire -> command line; ``keeps``: wires whose connections carry more than one request."""
+    """One row. ``start``: wire -> command line; ``keeps``: wires whose connections carry more than one request.
+
+    ``source``: ``pypi`` (installed into an environment of its own) or ``debian`` (installed by the reader). ``check``:
+    command lines that succeed where it is there. ``files``: a folder of ``bench/originals`` that is copied into the
+    folder that it runs in; ``copies``: files that are copied there as well.
+    """
 
     name: str
     label: str
@@ -39,26 +50,42 @@ class Peer:
     stop: signal.Signals
     keeps: frozenset[str]
     start: dict[str, str]
+    source: str = "pypi"
+    check: tuple[str, ...] = ()
+    files: str = ""
+    copies: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
         """The peer's environment."""
         return FOLDER / self.name
 
-    def format_command(self, wire: str, port: int) -> list[str]:
-        """Return the command line that serves a wire on a port."""
-        line = self.start[wire].format(bin=shlex.quote(str(self.folder / "bin")), port=port)
-        return shlex.split(line)
+    def format_command(self, wire: str, port: int, folder: str = "", workers: int = 1) -> list[str]:
+        """Return the command line that serves a wire on a port, with its files in ``folder``."""
+        places = {"bin": shlex.quote(str(self.folder / "bin")), "python": shlex.quote(sys.executable)}
+        return shlex.split(self.start[wire].format(**places, port=port, folder=folder, workers=workers))
 
-    def make_recipe(self, wire: str) -> Recipe:
+    def make_recipe(self, wire: str, folder: str = "", workers: int = 1) -> Recipe:
         """Return how to start the peer for one wire."""
-
-        def command(port: int) -> list[str]:
-            return self.format_command(wire, port)
-
         return Recipe(
-            f"{self.name}-{wire}", self.label, command, lambda: find_missing(self), self.ready, wire, self.stop
-        )
+            f"{self.name}-{wire}", self.label, lambda port: self.format_command(wire, port, folder, workers),
+            lambda: find_missing(self), self.ready, wire, self.stop,
+            lambda port: self.write_files(Path(folder), port, workers),
+        )  # fmt: skip
+
+    def write_files(self, folder: Path, port: int, workers: int) -> None:
+        """Copy the peer's files into the folder that it runs in, with what is known now filled in."""
+        if self.files:
+            shutil.copytree(ORIGINALS / self.files, folder, dirs_exist_ok=True)
+        for copy in self.copies:
+            shutil.copy(copy, folder)
+        values = {"folder": str(folder), "port": str(port), "workers": str(workers), "python": sys.executable}
+        for file in folder.iterdir() if self.files else ():
+            if file.suffix in FILLED_IN:
+                text = file.read_text(encoding="utf-8")
+                for name, value in values.items():
+                    text = text.replace(f"@{name}@", value)
+                file.write_text(text, encoding="utf-8")
 
 
 def parse_peers(text: str) -> list[Peer]:
@@ -68,8 +95,11 @@ def parse_peers(text: str) -> list[Peer]:
 
 def parse_peer(name: str, row: dict[str, Any]) -> Peer:
     """Return one row; raise ``ValueError``."""
-    if not isinstance(row, dict) or row.keys() != KEYS:
-        raise ValueError(f"{name}: a peer has exactly the entries {', '.join(sorted(KEYS))}")
+    if not isinstance(row, dict) or row.keys() - MORE_KEYS != KEYS:
+        known = f"{', '.join(sorted(KEYS))}, and maybe {', '.join(sorted(MORE_KEYS))}"
+        raise ValueError(f"{name}: a peer has exactly the entries {known}")
+    if row.get("from", "pypi") not in SOURCES:
+        raise ValueError(f"{name}: from is none of {', '.join(SOURCES)}: {row['from']!r}")
     if unknown := sorted((row["start"].keys() | set(row["keeps"])) - SPEECHES.keys()):
         raise ValueError(f"{name}: {unknown[0]!r} is none of {', '.join(SPEECHES)}")
     if f"SIG{row['stop']}" not in signal.Signals.__members__:
@@ -78,7 +108,8 @@ def parse_peer(name: str, row: dict[str, Any]) -> Peer:
         raise ValueError(f"{name}: the command for {missing[0]} does not say {{port}}")
     return Peer(
         name, row["label"], tuple(row["install"]), row["needs"], row["ready"], signal.Signals[f"SIG{row['stop']}"],
-        frozenset(row["keeps"]), dict(row["start"]),
+        frozenset(row["keeps"]), dict(row["start"]), row.get("from", "pypi"), tuple(row.get("check", ())),
+        row.get("files", ""), tuple(row.get("copies", ())),
     )  # fmt: skip
 
 
@@ -89,11 +120,22 @@ def read_peers(path: Path = TABLE) -> list[Peer]:
 
 def find_missing(peer: Peer) -> str:
     """Return how to install a peer that is not installed as the table says, ``""`` for one that is."""
+    if peer.source == "debian":
+        there = all(map(succeeds, peer.check))
+        return "" if there else f"not installed: apt-get install -y --no-install-recommends {' '.join(peer.install)}"
     try:
         installed = (peer.folder / STAMP).read_text(encoding="utf-8")
     except OSError:
         installed = ""
     return "" if installed == format_stamp(peer) else f"not installed: python -m bench peers install {peer.name}"
+
+
+def succeeds(command: str) -> bool:
+    """True when a command line ends well."""
+    try:
+        return subprocess.run(shlex.split(command), capture_output=True, timeout=CHECK_SECONDS).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def format_stamp(peer: Peer) -> str:
@@ -133,11 +175,11 @@ def run_peers(arguments: argparse.Namespace) -> int:
     status = 0
     for peer in choose_peers(read_peers(), arguments.names):
         missing = find_missing(peer)
-        if arguments.action == "install" and (missing or arguments.names):
+        if arguments.action == "install" and (missing or arguments.names) and peer.source == "pypi":
             if failure := install_peer(peer, print):
                 print(f"{peer.name}: FAILED: {failure}", file=sys.stderr)
                 status = 1
             continue
-        state = missing or f"installed in {peer.folder}"
-        print(f"{peer.name:<10} {peer.label:<30} {', '.join(peer.start):<22} {state}")
+        state = missing or ("installed" if peer.source == "debian" else f"installed in {peer.folder}")
+        print(f"{peer.name:<12} {peer.label:<38} {', '.join(peer.start):<28} {state}")
     return status

@@ -17,7 +17,7 @@ FOLDER = Path(__file__).with_name("scenarios")
 SAME = ("bytes", "own", "pattern")
 MEASURES = ("rate", "mbytes", "cpu", "p50", "p90", "p95", "p99", "p100")
 WIRES = ("http", "fastcgi", "scgi", "ajp", "uwsgi")
-FRONTS = ("", "apache", "nginx", "lighttpd", "haproxy", "caddy")
+FRONTS = ("", "apache", "apache-worker", "nginx", "lighttpd", "haproxy", "caddy")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 
 

@@ -85,20 +85,24 @@ def sum_cpu(processes: list[Process]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """CPU seconds used so far: by a family, by ourselves and our tools, by all that is seen; and stolen by the host."""
+    """CPU seconds used so far: by a family, by ourselves and our tools, by all that is seen; and stolen by the host.
+
+    ``beside``: of a second family, which takes part and is not measured for itself.
+    """
 
     family: float
     ours: float
     everything: float
     stolen: float
     family_pids: frozenset[int]
+    beside: float = 0.0
 
 
-def read_account(root: int, ours: list[int]) -> Account:
+def read_account(root: int, ours: list[int], beside: int = 0) -> Account:
     """Return one consistent reading: taken again when a process of the family ended while it was read.
 
-    ``ours`` are processes of the measuring side: neither the family's nor a stranger's.
-    Raise ``ProcessLookupError`` when the root is gone.
+    ``ours`` are processes of the measuring side: neither the family's nor a stranger's. ``beside`` is the root of a
+    second family, 0 for none. Raise ``ProcessLookupError`` when a root is gone.
     """
     table = read_table()
     for _ in range(ATTEMPTS):
@@ -109,12 +113,16 @@ def read_account(root: int, ours: list[int]) -> Account:
             break
         table = read_table()
     mine = [table[pid] for pid in ours if pid in table]
+    second = select_family(table, beside) if beside else []
+    if beside and not second:
+        raise ProcessLookupError(f"process {beside} has ended")
     return Account(
         sum_cpu(family),
         sum_cpu(mine),
         sum_cpu(list(table.values())),
         read_stolen(),
         frozenset(process.pid for process in family),
+        sum_cpu(second),
     )
 
 

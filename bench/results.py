@@ -20,7 +20,8 @@ class Sample:
 
     ``cpu``: CPU seconds of the server's process family; ``load_cpu``: of the load tool and the harness; ``other_cpu``:
     of every other process; ``stolen``: taken by the host. ``latencies``: a histogram in microseconds.
-    ``discarded``: why the sample does not count, ``""`` when it does.
+    ``discarded``: why the sample does not count, ``""`` when it does. ``front_cpu``: CPU seconds of the front server
+    between. ``at``: seconds since the run's first sample.
     """
 
     contender: str
@@ -36,11 +37,16 @@ class Sample:
     stolen: float
     latencies: list[list[int]] = field(default_factory=list)
     discarded: str = ""
+    front_cpu: float = 0.0
+    at: float = 0.0
 
 
 @dataclass(slots=True)
 class Contender:
-    """What was compared. ``failed``: why it has no figures, ``""`` when it has. ``memory``: PSS of workers, bytes."""
+    """What was compared. ``failed``: why it has no figures, ``""`` when it has. ``memory``: PSS of workers, bytes.
+
+    ``group``: whose it is. ``missing``: how to install what it needs, ``""`` when that is there.
+    """
 
     name: str
     label: str
@@ -48,21 +54,37 @@ class Contender:
     failed: str = ""
     memory: list[int] = field(default_factory=list)
     memory_note: str = ""
+    group: str = ""
+    missing: str = ""
 
 
 @dataclass(slots=True)
 class Scenario:
-    """How the load was applied. ``wire``: the protocol that was spoken."""
+    """How the load was applied. ``wire``: the protocol that was spoken.
+
+    ``parts``: who takes part, everybody if empty. ``failed``: contender -> why it has no figures here. ``page``: the
+    page's name; ``lengths``: contender -> length of its body, where that is always the same. ``count``: requests of a
+    sample, 0 for as many as the time allows. ``behind``: the front server between, in words.
+    """
 
     name: str
     concurrency: int = 1
     keep_alive: bool = False
     wire: str = "http"
+    title: str = ""
+    page: str = ""
+    count: int = 0
+    behind: str = ""
+    parts: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    lengths: dict[str, int] = field(default_factory=dict)
 
     def describe(self) -> str:
         """Return the scenario in words."""
         kept = "connections kept" if self.keep_alive else "a new connection for each request"
-        return f"{self.concurrency} at a time, {kept}"
+        many = f", {self.count} requests a sample" if self.count else ""
+        behind = f"; {self.behind}" if self.behind else ""
+        return f"{self.concurrency} at a time, {kept}{many}{behind}"
 
 
 @dataclass(slots=True)
@@ -82,6 +104,8 @@ class Run:
     samples: list[Sample] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     format: int = FORMAT
+    plan: dict[str, Any] = field(default_factory=dict)
+    """What a scenario file says that its report needs: words, and ladders with the original's figures."""
 
     def of(self, contender: str, scenario: str) -> list[Sample]:
         """Return a contender's samples that count, by round."""
@@ -102,7 +126,9 @@ def write_run(run: Run, path: Path) -> None:
     head = json.dumps(plain, indent=1)
     lines = ",\n".join("  " + json.dumps(sample, separators=(",", ":")) for sample in samples)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f'{head[:-2]},\n "samples": [\n{lines}\n ]\n}}\n', encoding="utf-8")
+    part = path.with_suffix(".part")  # a run that ends while it writes leaves what there was
+    part.write_text(f'{head[:-2]},\n "samples": [\n{lines}\n ]\n}}\n', encoding="utf-8")
+    part.replace(path)
 
 
 def parse_run(text: str) -> Run:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.answers import Answer, ask
@@ -33,12 +33,17 @@ class ServerFailed(Exception):
     """A server did not start or did not answer; the message says what it printed last."""
 
 
+class ServerMissing(ServerFailed):
+    """A server cannot run here; the message says what is missing and how to install it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How to start one server: ``command(port)`` is its command line, run from the repository's root.
 
     ``missing`` tells why it cannot run here, ``""`` when it can. ``ready_path`` is asked for until it answers, in the
-    protocol ``wire``. ``stop_signal`` ends it in order.
+    protocol ``wire``. ``stop_signal`` ends it in order. ``prepare(port)`` is done before it starts and may raise
+    ``ServerFailed``; ``environment`` is added to ours.
     """
 
     name: str
@@ -48,6 +53,8 @@ class Recipe:
     ready_path: str = "/"
     wire: str = "http"
     stop_signal: int = signal.SIGTERM
+    prepare: Callable[[int], None] = field(default=lambda _port: None)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def serve_command(port: int, *words: str, wire: str = "http") -> list[str]:
@@ -102,9 +109,10 @@ class Server:
     def __init__(self, recipe: Recipe, core: int | None) -> None:
         self.recipe = recipe
         self.port = find_free_port()
+        recipe.prepare(self.port)
         self.command = recipe.command(self.port)
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by stop()
-        self.process = start_process(self.command, core, self.log.fileno())
+        self.process = start_process(self.command, core, self.log.fileno(), recipe.environment)
 
     @property
     def pid(self) -> int:
@@ -156,7 +164,8 @@ class Server:
 
     def describe(self) -> str:
         """Return the command line for a reader, with ``python`` for the interpreter's path."""
-        return shlex.join(["python", *self.command[1:]])
+        own = self.command[0] == sys.executable
+        return shlex.join(["python", *self.command[1:]] if own else self.command)
 
 
 def find_free_port() -> int:
@@ -166,13 +175,18 @@ def find_free_port() -> int:
         return port
 
 
-def start_process(command: Sequence[str], core: int | None, output: int) -> subprocess.Popen[bytes]:
+def start_process(
+    command: Sequence[str], core: int | None, output: int, environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
     """Start a command in a session of its own, on one core if given (affinity is inherited: ours is put back)."""
     before = os.sched_getaffinity(0)
     if core is not None:
         os.sched_setaffinity(0, {core})
     try:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+            env={**os.environ, **environment},
+        )  # fmt: skip
     finally:
         os.sched_setaffinity(0, before)
 
@@ -180,7 +194,7 @@ def start_process(command: Sequence[str], core: int | None, output: int) -> subp
 def start_server(recipe: Recipe, core: int | None) -> Server:
     """Start a server and wait until it answers; raise ``ServerFailed`` with the reason, and leave nothing running."""
     if reason := recipe.missing():
-        raise ServerFailed(reason)
+        raise ServerMissing(reason)
     server = Server(recipe, core)
     try:
         server.wait_ready()

@@ -26,7 +26,7 @@ class Row:
 
     ``rate``: requests a second; ``time``: milliseconds a request as one client waits; ``cpu``: microseconds of the
     server's CPU a request; ``percentiles``: percent -> milliseconds; ``memory``: MiB a worker; ``rate_ratio`` and
-    ``cpu_ratio``: to the base contender, from paired rounds.
+    ``cpu_ratio``: to the base contender, from paired rounds; ``front_cpu``: microseconds of the front server between.
     """
 
     contender: Contender
@@ -41,6 +41,7 @@ class Row:
     rate_ratio: Interval | None = None
     cpu_ratio: Interval | None = None
     load_share: float = 0.0
+    front_cpu: float = 0.0
     unstable: tuple[str, ...] = ()
 
     @property
@@ -96,8 +97,9 @@ def find_unrest(samples: list[Sample], rate: Spread, cpu: Spread) -> tuple[str, 
 def summarise_contender(run: Run, contender: Contender, scenario: Scenario, base: str) -> Row:
     """Return one contender's row; a failed one has its reason and no figures."""
     samples = counted(run, contender.name, scenario)
-    if contender.failed or not samples:
-        return Row(contender, contender.failed or "not measured")
+    failed = contender.missing or contender.failed or scenario.failed.get(contender.name, "")
+    if failed or not samples:
+        return Row(contender, failed or "not measured")
     rate, cpu = spread([sample_rate(s) for s in samples]), spread([sample_cpu(s) for s in samples])
     latencies = merge_histograms(sample.latencies for sample in samples)
     reference = counted(run, base, scenario)
@@ -112,6 +114,7 @@ def summarise_contender(run: Run, contender: Contender, scenario: Scenario, base
         memory=median([size / MIB for size in contender.memory]) if contender.memory else None,
         rate_ratio=pair(samples, reference, sample_rate),
         cpu_ratio=pair(samples, reference, sample_cpu),
+        front_cpu=median([s.front_cpu / s.requests * 1e6 for s in samples]),
         load_share=sum(s.load_cpu for s in samples) / sum(s.seconds for s in samples),
         unstable=find_unrest(samples, rate, cpu),
     )
@@ -119,5 +122,9 @@ def summarise_contender(run: Run, contender: Contender, scenario: Scenario, base
 
 def summarise(run: Run, scenario: Scenario, base: str) -> list[Row]:
     """Return every contender's row, the fastest first, failed ones last."""
-    rows = [summarise_contender(run, contender, scenario, base) for contender in run.contenders]
+    rows = [
+        summarise_contender(run, contender, scenario, base)
+        for contender in run.contenders
+        if not scenario.parts or contender.name in scenario.parts
+    ]
     return sorted(rows, key=lambda row: -row.rate.median if row.rate else 1.0)

@@ -14,6 +14,8 @@ from bench.report.figures import plain, significant
 
 LINE = 15
 """Pixels between the base lines of two texts."""
+LETTER = 7.2
+"""Pixels that a letter of a name takes at most, on average."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,27 @@ class Bar:
     mark: float | None = None
     note: str = ""
     style: str = "s0"
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """One ratio with its interval; ``mark``: the original's."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+    mark: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A value over time: points (time, value); ``named``: whether its name stands beside it."""
+
+    label: str
+    points: tuple[tuple[float, float], ...]
+    style: str = "s0"
+    named: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +109,23 @@ def frame(width: float, height: float, title: str, parts: Sequence[str], style: 
     )
 
 
+MANY = 12
+"""Bars from which on they stand closer together."""
+
+
+def fit_names(names: Sequence[str], least: int) -> int:
+    """Return the pixels that names before a drawing take."""
+    return max(least, round(LETTER * max(map(len, names), default=0)) + 16)
+
+
 def draw_bars(bars: Sequence[Bar], unit: str, title: str, width: int, style: str) -> str:
     """Return horizontal bars, one a row, with whiskers and marks.
 
     Below 500 pixels a bar's name stands above it instead of before it.
     """
     narrow = width < 500
-    left, right, top, step = (8, 16, 8, 46) if narrow else (124, 84, 8, 34)
+    room = fit_names([bar.label for bar in bars], 124)
+    left, right, top, step = (8, 16, 8, 46) if narrow else (room, 84, 8, 34 if len(bars) < MANY else 24)
     values = [v for bar in bars if not bar.note for v in (bar.low, bar.value, bar.high, bar.mark or 0)]
     known = [v for v in values if v > 0]
     axis = fit_axis([*known, min(known) / 2] if known else [], left, width - right)
@@ -149,7 +182,8 @@ def draw_latencies(
 ) -> str:
     """Return a line for each (name, style, percent -> value): the value that so many percent did not exceed."""
     narrow = width < 500
-    left, right, top, height = (40, 78, 10, 300) if narrow else (56, 104, 10, 320)
+    names = fit_names([name for name, _, _ in series], 78)
+    left, right, top, height = (40, min(names, 130), 10, 300) if narrow else (56, max(names, 104), 10, 320)
     percents = sorted({percent for _, _, values in series for percent in values})
     axis = fit_axis([v for _, _, values in series for v in values.values()], top + height, top)
     parts = []
@@ -169,3 +203,82 @@ def draw_latencies(
         parts.append(text(width - right + 8, place + 4, name, f"{kind} name"))
     parts.append(text((left + width - right) / 2, top + height + 2 * LINE + 4, unit, "axis", "middle"))
     return frame(width, top + height + 2 * LINE + 12, title, parts, style)
+
+
+def draw_ratios(ratios: Sequence[Ratio], unit: str, title: str, width: int, style: str) -> str:
+    """Return a dot with its interval for each ratio, and a diamond where the original's is."""
+    narrow = width < 500
+    room = fit_names([ratio.label for ratio in ratios], 124)
+    left, right, top, step = (12, 24, 8, 40) if narrow else (room, 84, 8, 28)
+    axis = fit_axis([v for r in ratios for v in (r.low, r.high, r.mark or r.value)], left, width - right, 1.2)
+    bottom = top + step * len(ratios)
+    parts = []
+    for tick in axis.ticks():
+        x = axis.place(tick)
+        parts += [line(x, top, x, bottom, "grid"), text(x, bottom + LINE, plain(tick), "tick", "middle")]
+    for number, ratio in enumerate(ratios):
+        y = top + step * number
+        middle = y + (28 if narrow else step / 2)
+        low, high = axis.place(ratio.low), axis.place(ratio.high)
+        parts += [
+            text(left, y + 15, ratio.label) if narrow else text(left - 10, middle + 4, ratio.label, "", "end"),
+            line(left, middle, width - right, middle, "grid"),
+            line(low, middle, high, middle, "whisker"),
+            f'<circle cx="{axis.place(ratio.value):g}" cy="{middle:g}" r="4.5" class="dot"/>',
+        ]
+        if ratio.mark:
+            x = axis.place(ratio.mark)
+            parts.append(f'<path d="M{x:g} {middle - 7:g} l6 7 l-6 7 l-6 -7 z" class="mark"/>')
+        shown = significant(ratio.value) + (f" / {significant(ratio.mark)}" if ratio.mark else "")
+        parts.append(text(width - 8, y + 15 if narrow else middle + 4, shown, "value", "end"))
+    parts.append(text((left + width - right) / 2, bottom + 2 * LINE + 3, unit, "axis", "middle"))
+    return frame(width, bottom + 2 * LINE + 10, title, parts, style)
+
+
+def draw_lines(lines: Sequence[Line], unit: str, title: str, width: int, style: str) -> str:
+    """Return values around 1 over time, on a plain scale; names stand at the right of the lines that have one."""
+    narrow = width < 500
+    named = [item for item in lines if item.named][:STEADY_NAMES]
+    right = min(fit_names([item.label for item in named], 16), 130 if narrow else 240)
+    left, top, height = 40, 10, 150
+    low = min(value for item in lines for _, value in item.points)
+    high = max(value for item in lines for _, value in item.points)
+    low, high = min(low, 0.9) - 0.02, max(high, 1.1) + 0.02
+    begin = min(moment for item in lines for moment, _ in item.points)
+    end = max(moment for item in lines for moment, _ in item.points)
+
+    def across(moment: float) -> float:
+        return round(left + (width - right - left) * (moment - begin) / ((end - begin) or 1), 1)
+
+    def up(value: float) -> float:
+        return round(top + height * (high - value) / (high - low), 1)
+
+    parts = []
+    for tick in choose_ticks(low, high):
+        parts += [
+            line(left, up(tick), width - right, up(tick), "grid"),
+            text(left - 6, up(tick) + 4, f"{tick:g}", "tick", "end"),
+        ]
+    for item in lines:
+        points = " ".join(f"{across(moment):g},{up(value):g}" for moment, value in item.points)
+        parts.append(f'<polyline points="{points}" class="{item.style} stroke {"" if item.named else "faint"}"/>')
+    places = spread_labels([up(item.points[-1][1]) for item in named], LINE, top + 4, top + height)
+    for item, place in zip(named, places, strict=True):
+        parts.append(text(width - right + 8, place + 4, item.label, f"{item.style} name"))
+    for moment in (begin, end):
+        anchor = "start" if moment == begin else "end"
+        parts.append(text(across(moment), top + height + LINE, f"{moment:.1f}", "tick", anchor))
+    parts.append(text((left + width - right) / 2, top + height + 2 * LINE, unit, "axis", "middle"))
+    return frame(width, top + height + 2 * LINE + 8, title, parts, style)
+
+
+STEADY_NAMES = 9
+"""Names that have room beside a drawing of lines."""
+
+
+def choose_ticks(low: float, high: float) -> list[float]:
+    """Return round values between two bounds, five or so."""
+    size = 10 ** math.floor(math.log10(high - low))
+    step = next(step for step in (0.1 * size, 0.2 * size, 0.5 * size, size, 2 * size) if (high - low) / step <= 6)
+    first = math.ceil(low / step)
+    return [round(step * i, 6) for i in range(first, math.floor(high / step) + 1)]

@@ -1,0 +1,278 @@
+"""``python -m bench compare NAME``: one comparison as its scenario file says, in alternating rounds.
+
+Ties the parts together: starts the servers, proves the answers, measures round after round and keeps the raw result
+after each, so that a run that was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from bench.answers import Answer, ask, call_application, compare_answers
+from bench.drivers import Driver
+from bench.fronts import TABLE as FRONTS
+from bench.harness import OVERHEAD, Conditions, Steps, Target, plan_orders, run_round, warm_up
+from bench.historic import find_figure, read_figures
+from bench.machine import choose_cores, describe_machine
+from bench.plan import FOLDER, Case, Page, Part, Plan, split_step
+from bench.proc import read_family_memory
+from bench.progress import TextProgress
+from bench.results import Contender, Run, Scenario, write_run
+from bench.servers import ServerFailed, ServerMissing
+from bench.stage import Stage
+
+ANSWER_SECONDS = 15.0
+LEAST_SECONDS, MOST_SECONDS = 0.1, 1.5
+SAMPLE_OVERHEAD = OVERHEAD + 0.03
+"""Seconds that a sample takes beside its load: process tables are read, and the load's last answers come."""
+COUNT_GUESS = 0.5
+QUICK_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for. ``budget``: seconds for the whole run; ``seconds``: 0 for what the budget gives."""
+
+    rounds: int = 0
+    seconds: float = 0.0
+    seed: int = 0
+    load: str = "builtin"
+    quick: bool = False
+    budget: float = 480.0
+    only: tuple[str, ...] = ()
+    cases: str = ""
+
+
+@dataclass(slots=True)
+class Course:
+    """A case on its way: who is asked where, and in which order in each round."""
+
+    case: Case
+    scenario: Scenario
+    targets: list[Target] = field(default_factory=list)
+    orders: list[list[str]] = field(default_factory=list)
+
+
+def narrow_plan(plan: Plan, options: Options) -> Plan:
+    """Return the plan with what was asked for only; raise ``ValueError`` when nothing of it is left."""
+    known = {part.name for part in plan.contenders} | {part.group for part in plan.contenders}
+    if unknown := [name for name in options.only if name not in known]:
+        raise ValueError(f"--only: {unknown[0]!r} is none of {', '.join(sorted(known))}")
+    parts = tuple(part for part in plan.contenders if not options.only or {part.name, part.group} & {*options.only})
+    narrowed = replace(plan, contenders=parts)
+    cases = tuple(
+        case
+        for case in plan.cases
+        if options.cases in case.name
+        and (case.quick or not options.quick or options.cases)
+        and narrowed.taking_part(case)
+    )
+    if not cases:
+        raise ValueError(f"no case is left of {', '.join(case.name for case in plan.cases)}")
+    return replace(narrowed, cases=cases)
+
+
+def digest_plan(name: str) -> str:
+    """Return what tells whether a scenario file is still the same."""
+    return sha256((FOLDER / f"{name}.toml").read_bytes()).hexdigest()
+
+
+def describe_plan(plan: Plan, options: Options) -> dict[str, Any]:
+    """Return what the report needs of a plan, with the original's figures looked up."""
+    figures = read_figures()
+    measured = {(part.name, case.name) for case in plan.cases for part in plan.taking_part(case)}
+    ladders = []
+    for ladder in plan.ladders:
+        steps = [
+            {"name": name, "case": case, "original": find_original(plan, name, case, figures)}
+            for name, case in (split_step(ladder, step) for step in ladder.steps)
+            if (name, case) in measured
+        ]
+        base = split_step(ladder, ladder.base or ladder.steps[0])
+        if len(steps) > 1:
+            ladders.append({"title": ladder.title, "measure": ladder.measure, "base": list(base), "steps": steps})
+    head = asdict(plan.head)
+    return {"name": plan.name, **head, "ladders": ladders, "options": asdict(options), "digest": digest_plan(plan.name)}
+
+
+def find_original(plan: Plan, name: str, case: str, figures: dict[str, Any]) -> float | None:
+    """Return a contender's figure in the original, ``None`` when it had none."""
+    key = plan.case(case).original.get(name)
+    return find_figure(key, figures) if key else None
+
+
+def begin_run(plan: Plan, options: Options) -> Run:
+    """Return a run without samples."""
+    rounds = options.rounds or (QUICK_ROUNDS if options.quick else plan.head.rounds)
+    seed = options.seed or int.from_bytes(os.urandom(3), "big")
+    cores = list(choose_cores(sorted(os.sched_getaffinity(0))))
+    run = Run("scenario", describe_machine(), options.load, seed, rounds, options.seconds, {}, cores)
+    run.contenders = [Contender(part.name, part.label or part.name, group=part.group) for part in plan.contenders]
+    run.scenarios = [make_scenario(plan, case) for case in plan.cases]
+    run.plan = describe_plan(plan, options)
+    return run
+
+
+def make_scenario(plan: Plan, case: Case) -> Scenario:
+    """Return a case as the result keeps it."""
+    behind = ""
+    if case.front:
+        kept = "keeps its connections to the server" if case.reuse else "makes a new connection for each request"
+        behind = f"behind {FRONTS[case.front].label}, which {kept}"
+    return Scenario(
+        case.name, case.concurrency, case.keep_alive, title=case.title or case.name, page=case.page, count=case.count,
+        behind=behind, parts=[part.name for part in plan.taking_part(case)],
+    )  # fmt: skip
+
+
+def find_right(page: Page) -> Answer | None:
+    """Return the page as its application makes it when it is called directly, ``None`` without one."""
+    return call_application(page.app, page.path) if page.app else None
+
+
+def judge_answer(page: Page, got: Answer, right: Answer | None) -> str:
+    """Return in what an answer is wrong, ``""`` when it is right."""
+    if page.same == "bytes" and right is not None:
+        return compare_answers(got, right)
+    if got.status != 200:
+        return f"status {got.status}, not 200"
+    if page.same == "pattern" and not re.search(page.pattern.encode(), got.body):
+        return f"the body has no match of {page.pattern!r}: {got.body[:60]!r}"
+    return ""
+
+
+def prove_part(stage: Stage, part: Part, case: Case, page: Page, right: Answer | None) -> tuple[Target, Answer]:
+    """Return a contender's target and its answer; raise ``ServerFailed`` when it does not run or answers wrongly."""
+    target = stage.make_target(part, case, page)
+    if failed := target.prepare():
+        raise ServerFailed(failed)
+    try:
+        got = ask(target.wire, target.port, target.path, ANSWER_SECONDS)
+    except (OSError, ValueError) as error:
+        raise ServerFailed(f"no answer: {error}") from error
+    if problem := judge_answer(page, got, right):
+        raise ServerFailed(problem)
+    shown = Answer(got.status, got.content_type, b"") if page.same == "pattern" else got
+    return replace(target, page=shown), got
+
+
+def prepare_course(plan: Plan, case: Case, run: Run, stage: Stage, rights: dict[str, Answer]) -> Course:
+    """Start what a case needs and prove every answer; who fails is noted in the scenario."""
+    scenario = next(scenario for scenario in run.scenarios if scenario.name == case.name)
+    course, page = Course(case, scenario), plan.page(case.page)
+    contenders = {contender.name: contender for contender in run.contenders}
+    for part in plan.taking_part(case):
+        try:
+            target, got = prove_part(stage, part, case, page, rights.get(page.name))
+        except ServerMissing as error:
+            contenders[part.name].missing = str(error)
+            continue
+        except ServerFailed as error:
+            scenario.failed[part.name] = str(error)
+            stage.say(f"FAILED {part.name} ({case.name}): {error}")
+            continue
+        rights.setdefault(page.name, got)
+        if page.same != "pattern":
+            scenario.lengths[part.name] = len(got.body)
+        contenders[part.name].command = stage.open_service(part.service).describe()
+        course.targets.append(target)
+    names = [target.name for target in course.targets]
+    course.orders = plan_orders(names, run.rounds, run.seed + plan.cases.index(case)) if names else []
+    return course
+
+
+def choose_seconds(courses: Sequence[Course], rounds: int, left: float) -> float:
+    """Return how long a sample may take so that all of them fit into ``left`` seconds."""
+    timed = sum(len(course.targets) for course in courses if not course.case.count)
+    counted = sum(len(course.targets) for course in courses if course.case.count)
+    if not timed:
+        return MOST_SECONDS
+    free = left / rounds - counted * (COUNT_GUESS + SAMPLE_OVERHEAD)
+    return round(min(max(free / timed - SAMPLE_OVERHEAD, LEAST_SECONDS), MOST_SECONDS), 2)
+
+
+def warm_courses(courses: Sequence[Course], driver: Driver, conditions: Conditions) -> None:
+    """Ask everybody for a moment, once for each server and path; who fails is noted in its scenario."""
+    warm: set[tuple[int, str]] = set()
+    for course in courses:
+        fresh = [target for target in course.targets if (target.port, target.path) not in warm]
+        if course.case.warm_up:
+            conditions.failures = course.scenario.failed
+            warm_up(fresh, course.scenario, driver, NOTHING, conditions)
+            warm |= {(target.port, target.path) for target in fresh}
+
+
+NOTHING = Answer(200, "", b"")
+
+
+def measure_rounds(
+    run: Run,
+    courses: Sequence[Course],
+    driver: Driver,
+    conditions: Conditions,
+    first: int,
+    keep: Callable[[], None],
+    progress: TextProgress,
+) -> None:
+    """Measure every case once a round, from round ``first`` on, and keep the result after each round.
+
+    Ends early, with a note, when another round as long as the last would pass the deadline.
+    """  # fmt: skip
+    size = sum(len(course.targets) for course in courses)
+    longest = 0.0
+    for number in range(first, run.rounds):
+        begin = time.monotonic()
+        if begin + longest > conditions.deadline and number > first:
+            run.notes.append(f"ended after {number} of {run.rounds} rounds, because the time was over")
+            break
+        done = number * size
+        for course in courses:
+            conditions.failures = course.scenario.failed
+            order = [name for name in course.orders[number] if name not in conditions.failures] if course.orders else []
+            steps = Steps(progress, number, run.rounds, done, run.rounds * size, f"{course.case.name}: ")
+            run_round(run, course.targets, order, course.scenario, driver, NOTHING, conditions, steps)
+            done += len(course.targets)
+        longest = max(longest, time.monotonic() - begin)
+        keep()
+
+
+def add_memory(run: Run, plan: Plan, stage: Stage) -> None:
+    """Put the memory of each contender's whole server, as it is after the load, into it."""
+    parts = {part.name: part for part in plan.contenders}
+    for contender in run.contenders:
+        try:
+            sizes = read_family_memory(stage.open_service(parts[contender.name].service).pid)
+        except ServerFailed:
+            continue
+        contender.memory = [sum(sizes)] if sizes else []
+
+
+def run_plan(plan: Plan, run: Run, budget: float, driver: Driver, path: Path, progress: TextProgress) -> None:
+    """Measure what of a run is still to be measured, and keep it in ``path`` after every round."""
+    begin = time.monotonic()
+    rights = {page.name: right for page in plan.pages if (right := find_right(page)) is not None}
+    first = 1 + max((sample.round for sample in run.samples), default=-1)
+    for scenario in run.scenarios if first == 0 else ():
+        scenario.failed.clear()
+    with Stage(plan, run.pinned[1], progress.say) as stage:
+        progress.say(f"{plan.head.title}: starting servers and proving their answers")
+        courses = [prepare_course(plan, case, run, stage, rights) for case in plan.cases]
+        spent = time.monotonic() - begin
+        run.seconds = run.seconds or choose_seconds(courses, run.rounds, budget - 2 * spent)
+        slots = sum(len(course.targets) for course in courses)
+        progress.say(f"{run.rounds} rounds of {slots} samples, {run.seconds:g} s each; seed {run.seed}")
+        start = time.monotonic() - max((sample.at for sample in run.samples), default=0.0)
+        conditions = Conditions(
+            run.rounds, run.seconds, run.seed, begin + budget, run.pinned[0], max(12, slots), start
+        )  # fmt: skip
+        warm_courses(courses, driver, conditions)
+        measure_rounds(run, courses, driver, conditions, first, lambda: write_run(run, path), progress)
+        add_memory(run, plan, stage)
+    write_run(run, path)

@@ -1,0 +1,259 @@
+"""The report of a comparison from a scenario file: its cases, its ladders, and whether the original is reproduced.
+
+Knows a run and what it is drawn with; measures nothing and decides nothing that is not in ``ladders`` or ``summary``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.ladders import Judged, Rung, judge_ladders
+from bench.report.document import Block, Document, Drawing, Facts, Section, Table, Words
+from bench.report.figures import show_ratio, show_spread, significant
+from bench.report.findings import tell_agreement, tell_briefly, tell_original, tell_run
+from bench.report.page import both, machine_rows
+from bench.report.svg import Bar, Line, Ratio, draw_bars, draw_latencies, draw_lines, draw_ratios
+from bench.report.words import tell_doubts
+from bench.results import Run, Scenario
+from bench.stats import median
+from bench.summary import Row, counted, sample_rate, summarise
+
+NONE = "-"
+STYLES = 8
+CASE_HEADINGS = (
+    ("contender", ""), ("rate", "requests/s"), ("spread", "half of middle half"), ("time", "ms"), ("p50", "ms"),
+    ("p95", "ms"), ("p99", "ms"), ("CPU", "µs/request"),
+)  # fmt: skip
+FRONT_HEADING = ("front's CPU", "µs/request")
+BARS = "Medians of the rounds on a logarithmic scale; whiskers reach from the slowest to the fastest round."
+LATENCY = (
+    "How long a request took at most, for so many percent of them, as ab prints it: all counted rounds together, "
+    "milliseconds on a logarithmic scale."
+)
+STEADY = (
+    "Each round's rate as a part of the contender's median, over the minutes of the run: what moves together was the "
+    "machine's doing. Names stand where a round was more than a tenth off."
+)
+RATIOS = (
+    "Dots are the medians of the ratios within each round, with their 95 % bootstrap intervals; a diamond is the "
+    "original's ratio. The scale is logarithmic."
+)
+STAR = "* unstable: see the doubts."
+
+
+def style_groups(run: Run) -> dict[str, str]:
+    """Return contender -> the style of its group."""
+    groups = list(dict.fromkeys(contender.group for contender in run.contenders))
+    return {contender.name: f"s{groups.index(contender.group) % STYLES}" for contender in run.contenders}
+
+
+def make_document(run: Run) -> Document:
+    """Return the report of a run."""
+    plan, ladders = run.plan, judge_ladders(run)
+    cases = [make_case(run, scenario) for scenario in run.scenarios]
+    return Document(
+        plan["title"],
+        plan["lead"],
+        (
+            Section("In short", (brief_table(ladders), *missing_words(run))),
+            *(make_ladder(ladder) for ladder in ladders),
+            *(section for section in cases if section.blocks),
+            Section("Memory", (memory_table(run),), brief=False),
+            Section("Doubts", (Words((*find_unrest(run), *tell_doubts(run, []))),)),
+            Section("How it was measured", (Facts(tuple(fact_rows(run))),), brief=False),
+            Section("What these numbers do not show", (Words(tuple(plan["shows_not"])),), brief=False),
+            Section("What the original found", (Words((*plan["found"], *tell_all(ladders, tell_original))),)),
+            Section("What this run found", (Words(tell_all(ladders, tell_run)),), brief=False),
+            Section("Do they agree?", (Words(tuple(tell_agreement(ladders))),)),
+        ),
+    )
+
+
+def tell_all(ladders: Sequence[Judged], tell: object) -> tuple[str, ...]:
+    """Return what a teller says of every ladder, nothing twice."""
+    assert callable(tell)
+    return tuple(dict.fromkeys(sentence for ladder in ladders for sentence in tell(ladder)))
+
+
+def brief_table(ladders: Sequence[Judged]) -> Table:
+    """Return every ladder's verdict."""
+    headings = (("ladder", ""), ("order", ""), ("steps that hold", ""), ("ratios that agree", "with the original"))
+    return Table(headings, tuple((ladder.title, *tell_briefly(ladder)) for ladder in ladders))
+
+
+def missing_words(run: Run) -> list[Block]:
+    """Return who could not take part and how to install it."""
+    by_reason: dict[str, list[str]] = {}
+    for contender in run.contenders:
+        if contender.missing:
+            by_reason.setdefault(contender.missing, []).append(contender.label)
+    lines = tuple(f"Left out: {', '.join(labels)}: {reason}" for reason, labels in by_reason.items())
+    return [Words(lines)] if lines else []
+
+
+# Ladders.
+
+
+def make_ladder(ladder: Judged) -> Section:
+    """Return a ladder's section: its figures beside the original's, and a drawing of the ratios."""
+    measure = ladder.measure
+    times = f"times {ladder.base}"
+    headings = (
+        ("step", ""), (measure.title, measure.unit), (times, "95 %"), ("in the original", measure.unit),
+        (times, "in the original"), ("agree?", ""),
+    )  # fmt: skip
+    rows = tuple(rung_cells(ladder, rung) for rung in ladder.rungs)
+    ratios = [
+        Ratio(ladder.name(rung), rung.ratio.median, rung.ratio.low, rung.ratio.high, rung.original_ratio)
+        for rung in ladder.rungs
+        if rung.ratio is not None
+    ]
+    unit = f"times the {measure.title} of {ladder.base}"
+    drawing = both(draw_ratios, ratios, unit, f"{ladder.title}: {unit}") if len(ratios) > 1 else ""
+    return Section(ladder.title, (Table(headings, rows), Drawing(drawing, RATIOS)))
+
+
+def rung_cells(ladder: Judged, rung: Rung) -> tuple[str, ...]:
+    """Return one step's cells."""
+    if rung.value is None:
+        return (ladder.name(rung), rung.failed)
+    agrees = {None: NONE, True: "yes", False: "no"}[rung.agrees]
+    ratio = "1" if rung.is_base else show_ratio(rung.ratio)
+    figures = (significant(rung.value.median), ratio, show(rung.original), show(rung.original_ratio), agrees)
+    return (ladder.name(rung), *figures)
+
+
+def show(value: float | None) -> str:
+    """Return a figure, or a dash."""
+    return NONE if value is None else significant(value)
+
+
+# Cases.
+
+
+def make_case(run: Run, scenario: Scenario) -> Section:
+    """Return a case's section: figures, drawings of rates and CPU, latencies, and how steady the rounds were."""
+    rows = [row for row in summarise(run, scenario, "") if not row.contender.missing]
+    if not rows:
+        return Section(scenario.title, ())
+    styles, good = style_groups(run), [row for row in rows if row.rate is not None]
+    unit, cpu_unit = "requests per second (more is better)", "microseconds of server CPU a request (less is better)"
+    blocks: list[Block] = [case_table(rows, bool(scenario.behind))]
+    if good:
+        blocks.append(Drawing(both(draw_bars, rate_bars(rows, styles), unit, f"{scenario.title}: {unit}"), BARS))
+        blocks.append(Drawing(both(draw_bars, cpu_bars(rows, styles), cpu_unit, f"{scenario.title}: {cpu_unit}")))
+        blocks += latency_drawings(run, scenario, good)
+        blocks.append(steadiness(run, scenario, good, styles))
+    return Section(f"{capitalise(scenario.title)} ({scenario.describe()})", tuple(blocks))
+
+
+def capitalise(text: str) -> str:
+    """Return text with a capital first letter, the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def case_table(rows: Sequence[Row], fronted: bool) -> Table:
+    """Return the figures of a case, the fastest first."""
+    headings = (*CASE_HEADINGS, FRONT_HEADING) if fronted else CASE_HEADINGS
+    cells = tuple(case_cells(row, fronted) for row in rows)
+    return Table(headings, cells, (STAR,) if any(row.unstable for row in rows) else ())
+
+
+def case_cells(row: Row, fronted: bool) -> tuple[str, ...]:
+    """Return one contender's cells; a failed one has its reason."""
+    if row.rate is None or row.cpu is None:
+        return (row.contender.label, f"FAILED: {row.failed}")
+    figures = (
+        row.contender.label + (" *" if row.unstable else ""), significant(row.rate.median), show_spread(row.rate),
+        show(row.time), *(show(row.percentiles.get(percent)) for percent in (50, 95, 99)), significant(row.cpu.median),
+    )  # fmt: skip
+    return (*figures, significant(row.front_cpu)) if fronted else figures
+
+
+def rate_bars(rows: Sequence[Row], styles: dict[str, str]) -> list[Bar]:
+    """Return the bars of rates."""
+    return [
+        Bar(row.contender.label, row.rate.median, row.rate.least, row.rate.greatest, style=styles[row.name])
+        if row.rate
+        else Bar(row.contender.label, note="failed")
+        for row in rows
+    ]
+
+
+def cpu_bars(rows: Sequence[Row], styles: dict[str, str]) -> list[Bar]:
+    """Return the bars of the server's CPU a request, the cheapest first."""
+    known = sorted((row for row in rows if row.cpu), key=lambda row: row.cpu.median if row.cpu else 0)
+    return [
+        Bar(row.contender.label, row.cpu.median, row.cpu.least, row.cpu.greatest, style=styles[row.name])
+        for row in known
+        if row.cpu
+    ]
+
+
+def latency_drawings(run: Run, scenario: Scenario, rows: Sequence[Row]) -> list[Block]:
+    """Return the percentiles of each group, so that no drawing holds more lines than can be told apart."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.percentiles:
+            groups.setdefault(row.contender.group, []).append(row)
+    few = len(rows) <= STYLES
+    sets = [[row for row in rows if row.percentiles]] if few else list(groups.values())
+    drawings: list[Block] = []
+    for members in sets:
+        for start in range(0, len(members), STYLES):
+            part = members[start : start + STYLES]
+            series = [(row.contender.label, f"s{i}", row.percentiles) for i, row in enumerate(part)]
+            title = f"{scenario.title}: milliseconds for the given percentage of requests"
+            drawings.append(Drawing(both(draw_latencies, series, "percentage of requests", title)))
+    if drawings:
+        last = drawings[-1]
+        assert isinstance(last, Drawing)
+        drawings[-1] = Drawing(last.html, LATENCY)
+    return drawings
+
+
+def steadiness(run: Run, scenario: Scenario, rows: Sequence[Row], styles: dict[str, str]) -> Block:
+    """Return each contender's rates over time, as parts of its median."""
+    lines = []
+    for row in rows:
+        samples = run.of(row.name, scenario.name)
+        if len(samples) > 1:
+            middle = median([sample_rate(sample) for sample in samples])
+            points = tuple((sample.at / 60, sample_rate(sample) / middle) for sample in samples)
+            wild = any(abs(value - 1) > 0.1 for _, value in points)
+            lines.append(Line(row.contender.label, points, styles[row.name], wild))
+    if not lines or not any(sample.at for sample in counted(run, rows[0].name, scenario)):
+        return Drawing("")
+    title = f"{scenario.title}: each round's rate as a part of the median"
+    return Drawing(both(draw_lines, lines, "minutes of the run", title), STEADY)
+
+
+# The rest.
+
+
+def memory_table(run: Run) -> Table:
+    """Return the memory of each server, whole."""
+    rows = tuple(
+        (contender.label, significant(contender.memory[0] / (1 << 20)), contender.command)
+        for contender in run.contenders
+        if contender.memory
+    )
+    note = "Proportional set size of all processes of the server that serves the contender, after the load."
+    return Table((("contender", ""), ("memory", "MiB"), ("served by", "")), rows, (note,) if rows else ())
+
+
+def find_unrest(run: Run) -> list[str]:
+    """Return which figures are unstable and why, case by case."""
+    sentences = []
+    for scenario in run.scenarios:
+        rows = [row for row in summarise(run, scenario, "") if row.unstable]
+        if rows:
+            listed = "; ".join(f"{row.contender.label}: {', '.join(row.unstable)}" for row in rows)
+            sentences.append(f"Unstable in {scenario.title}: {listed}.")
+    return sentences
+
+
+def fact_rows(run: Run) -> list[tuple[str, str]]:
+    """Return the conditions of a run."""
+    rows = [(name, value) for name, value in machine_rows(run) if name != "page"]
+    return [*rows, ("scenario file", f"{run.plan['name']}, SHA-256 {run.plan['digest']}")]
