@@ -20,10 +20,11 @@ from _socket import AF_INET, IPPROTO_TCP, SOCK_STREAM, TCP_NODELAY, socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import cycle
 from time import perf_counter_ns
 from types import FrameType
 
-from bench.speeches import SPEECHES, Speech, WrongAnswer, check_answer
+from bench.speeches import SPEECHES, Speech, WrongAnswer, check_answer, vary_requests
 from bench.stats import count_values
 
 SAMPLE = 64
@@ -106,7 +107,7 @@ def receive_answer(connection: socket, speech: Speech, length: int) -> bytes:
 def run_one_by_one(job: Job, latencies: list[int]) -> int:
     """Ask with one connection at a time, blocking; append latencies in ns, return how many connections it took."""
     speech, address = SPEECHES[job.speech], (job.host, job.port)
-    request, delimited = speech.format_request(job), job.keep_alive or speech.delimited
+    requests, delimited = cycle(vary_requests(speech, job)), job.keep_alive or speech.delimited
     limit = job.count or sys.maxsize
     keep, length = job.keep_alive, job.length
     check = check_answer if length >= 0 else check_status
@@ -123,7 +124,7 @@ def run_one_by_one(job: Job, latencies: list[int]) -> int:
                 connections += 1
                 if keep:
                     connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-            connection.send(request)
+            connection.send(next(requests))
             data = receive_answer(connection, speech, length) if delimited else receive_to_end(connection)
             if not keep:
                 connection.close()
@@ -148,7 +149,7 @@ class Crowd:
         self.job = job
         self.latencies = latencies
         self.speech = SPEECHES[job.speech]
-        self.request = self.speech.format_request(job)
+        self.requests = cycle(vary_requests(self.speech, job))
         self.delimited = job.keep_alive or self.speech.delimited
         self.check = check_answer if job.length >= 0 else check_status
         self.address = (job.host, job.port)
@@ -174,7 +175,7 @@ class Crowd:
         self.data[fd] = b""
         self.begun[fd] = begin
         self.asked += 1
-        self.open[fd].send(self.request)
+        self.open[fd].send(next(self.requests))
 
     def drop(self, fd: int) -> None:
         """Close one connection."""

@@ -25,6 +25,10 @@ BROWSER = (
 )
 """The fields of a browser's request, as a front server passes them on."""
 
+CLIENT_PORT = "50000"
+"""The port of the client that the front server names; ``vary_requests`` puts others in its place."""
+CLIENTS = 500
+
 
 class WrongAnswer(Exception):
     """An answer was not the one expected; the message says how."""
@@ -52,6 +56,19 @@ class Speech:
     find_type: Callable[[bytes], str]
     closes: Callable[[bytes, int], bool]
     delimited: bool
+
+
+def vary_requests(speech: Speech, job: Job) -> list[bytes]:
+    """Return the job's request as the front server of many clients sends it: each time with another client's port.
+
+    One that names no client (HTTP's) is the same for all. A server that remembers what it was sent has seen the page,
+    the fields and the client's address before, as behind a real front; the port it has not.
+    """
+    request = speech.format_request(job)
+    mark = CLIENT_PORT.encode()
+    if request.count(mark) != 1:
+        return [request]
+    return [request.replace(mark, b"%d" % (int(CLIENT_PORT) + client)) for client in range(CLIENTS)]
 
 
 def check_answer(speech: Speech, data: bytes, job: Job, thoroughly: bool) -> None:
@@ -140,7 +157,7 @@ def list_variables(job: Job) -> list[tuple[bytes, bytes]]:
         ("GATEWAY_INTERFACE", "CGI/1.1"),
         ("SERVER_SOFTWARE", "nginx/1.28.0"),
         ("REMOTE_ADDR", "127.0.0.1"),
-        ("REMOTE_PORT", "50000"),
+        ("REMOTE_PORT", CLIENT_PORT),
         ("SERVER_ADDR", job.host),
         ("SERVER_PORT", str(job.port)),
         ("SERVER_NAME", "localhost"),
@@ -259,7 +276,7 @@ def format_ajp(job: Job) -> bytes:
     fields = list_fields(job)
     block = b"".join(ajp_name(name) + ajp_string(value) for name, value in fields)
     attributes = b"\x05" + ajp_string(query) if query else b""
-    attributes += b"\x0a" + ajp_string("AJP_REMOTE_PORT") + ajp_string("50000")
+    attributes += b"\x0a" + ajp_string("AJP_REMOTE_PORT") + ajp_string(CLIENT_PORT)
     attributes += b"\x0a" + ajp_string("AJP_LOCAL_ADDR") + ajp_string(job.host)
     payload = (
         b"\x02\x02" + ajp_string("HTTP/1.1") + ajp_string(path) + ajp_string("127.0.0.1") + b"\xff\xff"

@@ -53,10 +53,12 @@ def make_ajp(endpoint: Endpoint, pool: PoolSettings, _log: Log) -> WireFactory:
     import re
 
     from gateways.wire.ajp import AJPWire
+    from gateways.wire.ajp_checks import FrontRules
 
     limits = pool.wire_limits()
     pattern = re.compile(pool.allowed_attributes) if pool.allowed_attributes else None
-    return lambda peer: AJPWire(endpoint, peer, limits, pool.secret, pool.packet_size, pool.trust_remote_user, pattern)
+    rules = FrontRules(pool.secret, pool.trust_remote_user, pattern)
+    return lambda peer: AJPWire(endpoint, peer, limits, rules, pool.packet_size)
 
 
 def make_uwsgi(endpoint: Endpoint, pool: PoolSettings, log: Log) -> WireFactory:

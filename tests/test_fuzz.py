@@ -132,6 +132,8 @@ class Raises(AJPWire):
 class Forgets(FastCGIWire):
     """Does not end its response."""
 
+    __slots__ = ()
+
     def format_end(self) -> bytes:
         self._responded = True
         return b""
@@ -139,6 +141,8 @@ class Forgets(FastCGIWire):
 
 class Silent(FastCGIWire):
     """Answers a management record, but only when it is asked twice."""
+
+    __slots__ = ()
 
     def take_output(self) -> bytes:
         return b"" if len(self._output) == 16 else super().take_output()

@@ -27,6 +27,7 @@ from gateways.execution.wsgi import WSGIModel
 from gateways.serve.listener import Listener
 from gateways.serve.loop import ConnectionLoop
 from gateways.wire.ajp import AJPWire
+from gateways.wire.ajp_checks import FrontRules
 from gateways.wire.uwsgi import UwsgiWire
 from tests.clients import ajp, uwsgi
 from tests.servers import DEADLINE, read_to_end
@@ -153,7 +154,7 @@ class Running:
         endpoint, limits = Endpoint("listener.example", "8009"), WireLimits()
         wires = {
             "ajp": lambda peer: AJPWire(endpoint, peer, limits),
-            "secret": lambda peer: AJPWire(endpoint, peer, limits, secret="s3cret"),
+            "secret": lambda peer: AJPWire(endpoint, peer, limits, FrontRules("s3cret")),
             "uwsgi": lambda peer: UwsgiWire(endpoint, peer, limits),
             "tcp": lambda peer: UwsgiWire(endpoint, peer, limits),
         }

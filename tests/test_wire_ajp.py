@@ -20,6 +20,7 @@ from gateways.core.interfaces import FieldList, Wire
 from gateways.core.limits import WireLimits
 from gateways.core.request import Endpoint, FieldRequest
 from gateways.wire.ajp import AJPWire
+from gateways.wire.ajp_checks import FrontRules
 from gateways.wire.ajp_codes import METHODS, REQUEST_FIELDS
 from tests.clients import ajp
 
@@ -28,8 +29,10 @@ PEER = ("127.0.0.1", 40000)
 TEXT = [("Content-Type", "text/plain")]
 
 
-def make_wire(limits: WireLimits | None = None, endpoint: Endpoint = ENDPOINT, **options: object) -> AJPWire:
-    return AJPWire(endpoint, PEER, limits or WireLimits(), **options)  # type: ignore[arg-type]
+def make_wire(
+    limits: WireLimits | None = None, endpoint: Endpoint = ENDPOINT, packet_size: int = 8192, **rules: object
+) -> AJPWire:
+    return AJPWire(endpoint, PEER, limits or WireLimits(), FrontRules(**rules), packet_size)  # type: ignore[arg-type]
 
 
 class Outcome(NamedTuple):

@@ -18,8 +18,9 @@ from gateways.core.errors import (
     RemoteProtocolError,
 )
 from gateways.core.response import STATUS_CODES, has_body
+from gateways.wire.ajp_checks import PLAIN_RULES, FrontRules
 from gateways.wire.ajp_codes import CPING, FORWARD_REQUEST, PING, SHUTDOWN
-from gateways.wire.ajp_forward import FrontRules, parse_forward_request
+from gateways.wire.ajp_forward import parse_forward_request
 from gateways.wire.ajp_packets import (
     CPONG,
     END_CLOSED,
@@ -32,8 +33,6 @@ from gateways.wire.ajp_packets import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
-
     from gateways.core.interfaces import FieldList
     from gateways.core.limits import WireLimits
     from gateways.core.request import Endpoint, FieldRequest
@@ -47,9 +46,9 @@ _UNKNOWN = -1
 class AJPWire:
     """One connection's AJP state; see ``gateways.core.interfaces.Wire`` for the methods' contract.
 
-    ``peer`` is the front server's address; the client's is in each request. ``secret``, ``believes_user`` and
-    ``attributes``: see ``FrontRules``. ``packet_size``: bytes of the longest packet in either direction, as the front
-    server is configured (8192 to 65536); raise ``ConfigurationError`` for another.
+    ``peer`` is the front server's address; the client's is in each request. ``rules``: what a front server must show and
+    is believed. ``packet_size``: bytes of the longest packet in either direction, as the front server is configured
+    (8192 to 65536); raise ``ConfigurationError`` for another.
     """
 
     __slots__ = (
@@ -66,16 +65,14 @@ class AJPWire:
         endpoint: Endpoint,
         peer: object,
         limits: WireLimits,
-        secret: str = "",
+        rules: FrontRules = PLAIN_RULES,
         packet_size: int = MIN_PACKET,
-        believes_user: bool = False,
-        attributes: re.Pattern[str] | None = None,
     ) -> None:
         if not MIN_PACKET <= packet_size <= MAX_PACKET:
             raise ConfigurationError(f"an AJP packet size is {MIN_PACKET} to {MAX_PACKET} bytes, not {packet_size}")
         self._endpoint = endpoint
         self._limits = limits
-        self._rules = FrontRules(secret, believes_user, attributes)
+        self._rules = rules
         self._packet_size = packet_size
         self._buffer: bytes | bytearray = b""
         # Where in the buffer the next packet begins.

@@ -42,6 +42,8 @@ _PADS_AND_COMPLETION = tuple(pad + format_completion(1) for pad in PADS)
 class FastCGIWire(FastCGIInput):
     """See ``core.interfaces.Wire``. The input side is ``FastCGIInput``; this is what answers it."""
 
+    __slots__ = ()
+
     cut_needs_reset = True
     # A client may end a DATA stream after the request (flup's does), which nobody here waits for.
     peer_is_done = False

@@ -22,6 +22,7 @@ from gateways.wire.fastcgi_records import (
     GET_VALUES,
     HEADER,
     HEADER_SIZE,
+    KEEP_CONN,
     PARAMS,
     RESPONDER,
     ROLE_NAMES,
@@ -30,6 +31,7 @@ from gateways.wire.fastcgi_records import (
     UNKNOWN_TYPE,
     VERSION,
     format_end_request,
+    format_record,
     format_unknown_type,
     format_values_result,
     parse_begin,
@@ -45,6 +47,12 @@ if TYPE_CHECKING:
 DEFAULT_VALUES = {"FCGI_MAX_CONNS": "1", "FCGI_MAX_REQS": "1", "FCGI_MPXS_CONNS": "0"}
 """What GET_VALUES is told by a serving process that nobody described better (section 4.1)."""
 
+_PLAIN_BEGIN = HEADER.pack(VERSION, BEGIN_REQUEST, 1, 8, 0)[:7]
+_PLAIN_ROLE = RESPONDER.to_bytes(2)
+_PLAIN_PARAMS = HEADER.pack(VERSION, PARAMS, 1, 0, 0)[:4]
+_PLAIN_END = format_record(PARAMS, 1, b"") + format_record(STDIN, 1, b"")
+_PLAIN_SIZE = 3 * HEADER_SIZE + len(_PLAIN_END)
+
 # What the active request has come to.
 NOTHING, HEAD, BODY = range(3)
 
@@ -55,6 +63,41 @@ class FastCGIInput:
     ``values``: the answers to GET_VALUES. ``max_params``: bytes of one request's PARAMS stream, and of records that
     belong to no request served; beyond it the connection is refused.
     """
+
+    __slots__ = (
+        "_aborted",
+        "_at",
+        "_body",
+        "_buffer",
+        "_closed",
+        "_complete",
+        "_data_left",
+        "_ended",
+        "_endpoint",
+        "_eof",
+        "_errors_sent",
+        "_foreign",
+        "_fresh",
+        "_keep",
+        "_left",
+        "_limits",
+        "_max_params",
+        "_output",
+        "_params",
+        "_params_size",
+        "_peer",
+        "_received",
+        "_request",
+        "_request_id",
+        "_responded",
+        "_role",
+        "_short",
+        "_speaks_http",
+        "_state",
+        "_stream",
+        "_taken",
+        "_values",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -79,6 +122,7 @@ class FastCGIInput:
         self._output = b""
         self._foreign = 0
         self._ended = True
+        self._body = Pieces()
         self._forget()
 
     def _forget(self) -> None:
@@ -87,11 +131,12 @@ class FastCGIInput:
         self.request_id = 0
         self._role = RESPONDER
         self._keep = False
-        self._params: list[bytes] = []
+        self._params: list[bytes] | None = None
         self._params_size = 0
         self._request: VariableRequest | None = None
         self._taken = False
-        self._body = Pieces()
+        if self._body.held:
+            self._body = Pieces()
         self._received = 0
         self._stream = STDIN
         self._left: int | None = None
@@ -219,11 +264,13 @@ class FastCGIInput:
         self._params_size += len(content)
         if self._params_size > self._max_params:
             raise RemoteProtocolError(f"more than {self._max_params} bytes of variables", 431, "FastCGI 5.2")
+        if self._params is None:
+            self._params = []
         self._params.append(content)
 
     def _open_body(self) -> None:
         """The PARAMS stream is complete: make the request, and learn how long its body is to be."""
-        params = self._params
+        params = self._params or ()
         variables = parse_variables(params[0] if len(params) == 1 else b"".join(params))
         text = variables.get("CONTENT_LENGTH", "")
         length = parse_content_length(text, self._limits.body)
@@ -234,7 +281,7 @@ class FastCGIInput:
             self._data_left = parse_content_length(text, self._limits.body - length) if text else None
             total = None if total is None or self._data_left is None else total + self._data_left
         variables["FCGI_ROLE"] = ROLE_NAMES[self._role]
-        self._params = []
+        self._params = None
         self._request = VariableRequest(self._endpoint, self._peer, variables, total, True)
         self._state = BODY
         self._complete = total == 0
@@ -284,7 +331,10 @@ class FastCGIInput:
         """
         if self._taken or self._closed:
             return None
-        self._parse()
+        if self._state == NOTHING and not self._at:
+            self._take_plain()
+        if self._state != BODY:
+            self._parse()
         request = self._request
         if request is not None:
             self._taken = True
@@ -295,6 +345,34 @@ class FastCGIInput:
             self._close()
             raise RemoteProtocolError("the connection ended within a request's head", 400, "FastCGI 5.2")
         return None
+
+    def _take_plain(self) -> None:
+        """Take what nearly every request is: all of it in the buffer, one PARAMS record, id 1, no body.
+
+        It comes to what ``_parse`` makes of the same records, without a look at each of them (`bench wires`, fastcgi:
+        6 of 45 us a request). Anything else is left to ``_parse``.
+        """
+        buffer = self._buffer
+        size = len(buffer)
+        if size < _PLAIN_SIZE or buffer[16:20] != _PLAIN_PARAMS or buffer[:7] != _PLAIN_BEGIN:
+            return
+        length = buffer[20] << 8 | buffer[21]
+        if length + buffer[22] + _PLAIN_SIZE != size or not buffer.endswith(_PLAIN_END):
+            return
+        if not 0 < length <= self._max_params or buffer[8:10] != _PLAIN_ROLE:
+            return
+        self._fresh = False
+        self._foreign = 0
+        self._request_id = 1
+        self._keep = bool(buffer[10] & KEEP_CONN)
+        self._params = [buffer[24 : 24 + length]]
+        self._at = size
+        try:
+            self._open_body()
+        except RemoteProtocolError:
+            self._close()
+            raise
+        self._end_stream()
 
     def _settle_length(self, request: VariableRequest) -> None:
         """Give a body that came whole before the application was called its length, announced or not."""

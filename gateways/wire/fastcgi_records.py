@@ -9,6 +9,7 @@ import struct
 
 from gateways.core.errors import RemoteProtocolError
 from gateways.core.variables import DROPPED, MAX_VARIABLES, VARIABLE_KEYS, check_values, merge_repeated
+from gateways.wire.parts import ADDRESS, MAX_PARTED, NAME_SIZE, PORT, UnusualError, VariableParts
 
 VERSION = 1
 # Record types (section 8).
@@ -80,12 +81,33 @@ def parse_pairs(block: bytes) -> tuple[list[str], list[str]]:
     return names, values
 
 
+_PARTS = VariableParts(parse_pairs)
+
+
+def recall_variables(block: bytes) -> dict[str, str]:
+    """Return the variables of a PARAMS stream in parts; raise ``UnusualError`` or ``RemoteProtocolError``."""
+    at = block.find(ADDRESS) - 2
+    port = block.find(PORT, at) - 2
+    if not 0 < at < port or block[port] != NAME_SIZE or block[port + 1] > 127:
+        raise UnusualError
+    value = port + 2 + NAME_SIZE
+    end = value + block[port + 1]
+    if end > len(block):
+        raise UnusualError
+    return _PARTS.join(block[:at], block[at:port], block[value:end], block[end:])
+
+
 def parse_variables(block: bytes) -> dict[str, str]:
     """Return a request's meta-variables from its whole PARAMS stream (section 5.2).
 
     Raise ``RemoteProtocolError``: 400 for malformed pairs, values with NUL and contradictory repetitions, 431 for more
     than ``MAX_VARIABLES``.
     """
+    if len(block) <= MAX_PARTED:
+        try:
+            return recall_variables(block)
+        except (UnusualError, RemoteProtocolError):
+            pass
     names, values = parse_pairs(block)
     if len(names) > MAX_VARIABLES:
         raise RemoteProtocolError(f"more than {MAX_VARIABLES} variables", 431, "FastCGI 5.2")

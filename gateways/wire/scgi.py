@@ -17,6 +17,7 @@ from gateways.core.variables import (
     merge_repeated,
     parse_content_length,
 )
+from gateways.wire.parts import ADDRESS, MAX_PARTED, NAME_SIZE, PORT, UnusualError, VariableParts
 from gateways.wire.pieces import Pieces
 from gateways.wire.single import SingleExchange
 
@@ -51,19 +52,54 @@ def parse_block_size(start: bytes, limit: int) -> tuple[int, int] | None:
     return colon + 1, size
 
 
-def parse_variables(block: bytes) -> dict[str, str]:
-    """Return the variables of a netstring's content: ``name NUL value NUL``, CONTENT_LENGTH first, ``SCGI`` = ``1``.
+def parse_pairs(block: bytes) -> tuple[list[str], list[str]]:
+    """Return the names and the values of a netstring's content, in order: ``name NUL value NUL`` (section 3).
 
-    Raise ``RemoteProtocolError``: 400 for anything else and for a name that came twice with different values, 431 for
-    more than ``MAX_VARIABLES``.
+    Raise ``RemoteProtocolError`` (400) for anything else.
     """
     parts = block.decode("latin-1").split("\0")
     if parts.pop():
         raise RemoteProtocolError("the variables do not end with NUL", 400, "SCGI 3")
     if len(parts) & 1:
         raise RemoteProtocolError("a variable without a value", 400, "SCGI 3")
-    names = parts[::2]
-    values = parts[1::2]
+    return parts[::2], parts[1::2]
+
+
+_PARTS = VariableParts(parse_pairs)
+
+
+def recall_variables(block: bytes) -> dict[str, str]:
+    """Return the variables of a block in parts; raise ``UnusualError`` or ``RemoteProtocolError``."""
+    at = block.find(ADDRESS)
+    port = block.find(PORT, at)
+    value = port + NAME_SIZE + 1
+    end = block.find(b"\0", value)
+    if not 0 < at < port or end < 0 or block[value - 1]:
+        raise UnusualError
+    return _PARTS.join(block[:at], block[at:port], block[value:end], block[end + 1 :])
+
+
+def parse_variables(block: bytes) -> dict[str, str]:
+    """Return the variables of a netstring's content: CONTENT_LENGTH first, ``SCGI`` = ``1`` (section 3).
+
+    Raise ``RemoteProtocolError``: 400 for anything else and for a name that came twice with different values, 431 for
+    more than ``MAX_VARIABLES``.
+    """
+    if len(block) <= MAX_PARTED and block.startswith(b"CONTENT_LENGTH\0"):
+        try:
+            variables = recall_variables(block)
+        except (UnusualError, RemoteProtocolError):
+            variables = parse_whole(block)
+    else:
+        variables = parse_whole(block)
+    if variables.get("SCGI") != "1":
+        raise RemoteProtocolError(f"SCGI is {variables.get('SCGI', 'absent')[:40]!r}, not 1", 400, "SCGI 3")
+    return variables
+
+
+def parse_whole(block: bytes) -> dict[str, str]:
+    """Return the variables of a block, looked at as a whole; raise as ``parse_variables`` does."""
+    names, values = parse_pairs(block)
     if not names or names[0] != "CONTENT_LENGTH":
         raise RemoteProtocolError("CONTENT_LENGTH is not the first variable", 400, "SCGI 3")
     if len(names) > MAX_VARIABLES:
@@ -73,8 +109,6 @@ def parse_variables(block: bytes) -> dict[str, str]:
     variables = dict(zip(map(VARIABLE_KEYS.__getitem__, names), values, strict=True))
     if len(variables) != len(names) or DROPPED in variables:
         variables = merge_repeated(zip(names, values, strict=True), strict=True, section="SCGI 3")
-    if variables.get("SCGI") != "1":
-        raise RemoteProtocolError(f"SCGI is {variables.get('SCGI', 'absent')[:40]!r}, not 1", 400, "SCGI 3")
     return variables
 
 

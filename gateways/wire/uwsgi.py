@@ -23,6 +23,7 @@ from gateways.core.variables import (
     merge_repeated,
     parse_content_length,
 )
+from gateways.wire.parts import ADDRESS, MAX_PARTED, NAME_SIZE, PORT, UnusualError, VariableParts
 from gateways.wire.single import SingleExchange
 
 TYPE_CHECKING = False
@@ -84,12 +85,33 @@ def parse_block(block: bytes) -> tuple[list[str], list[str]]:
     return names, values
 
 
+_PARTS = VariableParts(parse_block)
+
+
+def recall_variables(block: bytes) -> dict[str, str]:
+    """Return the variables of a block in parts; raise ``UnusualError`` or ``RemoteProtocolError``."""
+    at = block.find(ADDRESS) - 2
+    port = block.find(PORT, at) - 2
+    value = port + NAME_SIZE + 4
+    if not 0 < at < port or block[port] != NAME_SIZE or block[port + 1] or value > len(block):
+        raise UnusualError
+    end = value + (block[value - 2] | block[value - 1] << 8)
+    if end > len(block):
+        raise UnusualError
+    return _PARTS.join(block[:at], block[at:port], block[value:end], block[end:])
+
+
 def parse_variables(block: bytes, limits: WireLimits) -> dict[str, str]:
     """Return a request's meta-variables, still with those of ``MAGIC_VARIABLES``.
 
     Raise ``RemoteProtocolError``: 400 for malformed or contradictory ones and for a value with NUL, 431 for too many
     and for one that is too long.
     """
+    if len(block) <= MAX_PARTED and len(block) <= limits.field:
+        try:
+            return recall_variables(block)
+        except (UnusualError, RemoteProtocolError):
+            pass
     names, values = parse_block(block)
     if len(names) > MAX_VARIABLES:
         raise RemoteProtocolError(f"more than {MAX_VARIABLES} variables", 431, "RFC 6585 5")

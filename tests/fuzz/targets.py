@@ -10,6 +10,7 @@ from gateways.core.interfaces import Wire
 from gateways.core.limits import WireLimits
 from gateways.core.request import Endpoint
 from gateways.wire.ajp import AJPWire
+from gateways.wire.ajp_checks import FrontRules
 from gateways.wire.fastcgi import FastCGIWire
 from gateways.wire.http import HTTPWire
 from gateways.wire.scgi import SCGIWire
@@ -181,7 +182,7 @@ def follow_uwsgi(choices: Choices) -> bytes:
 def make_ajp(choices: Choices) -> Wire:
     pattern = re.compile("LET_.*") if choices.loose else None
     secret = SECRET if choices.strict else ""
-    return AJPWire(endpoint(choices), PEER, choices.limits, secret, 8192, choices.loose, pattern)
+    return AJPWire(endpoint(choices), PEER, choices.limits, FrontRules(secret, choices.loose, pattern))
 
 
 def bound_ajp(choices: Choices) -> int:
