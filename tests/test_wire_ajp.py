@@ -994,3 +994,61 @@ def test_memory_is_bounded_whatever_a_peer_sends() -> None:
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
+
+
+# What is remembered of a packet: the outcome is that of reading it for the first time.
+
+_PORT_IN_VALUE = "\x0a\x00\x0fAJP_REMOTE_PORT\x00\x00\x0550001\x00"
+
+
+def from_port(port: str | None, **options: object) -> bytes:
+    """A request of a browser whose client's port is ``port``; without one for ``None``."""
+    attributes = ajp.named("AJP_REMOTE_PORT", port) if port is not None else b""
+    attributes = ajp.attribute(ajp.QUERY, "a=1") + attributes + ajp.named("AJP_LOCAL_ADDR", "127.0.0.1")
+    fields = [("Host", "www.example.com"), ("X-Note", str(options.pop("note", "")))]
+    return ajp.forward(fields=fields, attributes=attributes, **options)  # type: ignore[arg-type]
+
+
+RECALLED: list[tuple[str, bytes]] = [
+    ("another port", from_port("50002")),
+    ("a shorter port", from_port("80")),
+    ("no port", from_port(None)),
+    ("an empty port", from_port("")),
+    ("a port of six digits", from_port("123456")),
+    ("a port that is no number", from_port("5000x")),
+    ("another client", from_port("50000", address="192.0.2.8")),
+    ("another page", from_port("50000", uri="/y")),
+    ("a bad target", from_port("50000", uri="/%zz")),
+    ("another protocol", from_port("50000", protocol="HTTP/1.0")),
+    ("no protocol", from_port("50000", protocol="FTP")),
+    ("another method", from_port("50000", method="HEAD")),
+    ("over TLS", from_port("50000", secure=1)),
+    ("an is_ssl of 2", from_port("50000", secure=2)),
+    ("the port's bytes within a field", from_port("50000", note=_PORT_IN_VALUE)),
+    ("the port's bytes within a field only", from_port(None, note=_PORT_IN_VALUE)),
+    ("a second port", from_port("50000") [:-1] + ajp.named("AJP_REMOTE_PORT", "1") + b"\xff"),
+    ("bytes after the end", from_port("50000") + b"\0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", [row[1] for row in RECALLED], ids=[row[0] for row in RECALLED])
+def test_a_recalled_packet_is_a_read_one(data: bytes) -> None:
+    limits = WireLimits()
+    fresh = drive(AJPWire(ENDPOINT, PEER, limits, FrontRules()), [data]).essence
+    rules = FrontRules()
+    for packet in (from_port("50000"), data, from_port("50001", note=_PORT_IN_VALUE), data):
+        outcome = drive(AJPWire(ENDPOINT, PEER, limits, rules), [packet])
+        if packet is data:
+            assert outcome.essence == fresh
+
+
+def test_what_is_remembered_of_packets_is_bounded_and_free_of_secrets_that_failed() -> None:
+    rules = FrontRules("right")
+    limits = WireLimits()
+    for number in range(300):
+        attributes = ajp.attribute(ajp.SECRET, "right" if number % 2 else f"wrong{number}")
+        data = ajp.forward(fields=[("X-N", str(number))], attributes=attributes + ajp.named("AJP_REMOTE_PORT", "1"))
+        outcome = drive(AJPWire(ENDPOINT, PEER, limits, rules), [data])
+        assert (outcome.error is None) is bool(number % 2)
+    assert len(rules.known) == 128
+    assert not any(b"wrong" in key[1] for key in rules.known)

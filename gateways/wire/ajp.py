@@ -46,8 +46,8 @@ _UNKNOWN = -1
 class AJPWire:
     """One connection's AJP state; see ``gateways.core.interfaces.Wire`` for the methods' contract.
 
-    ``peer`` is the front server's address; the client's is in each request. ``rules``: what a front server must show and
-    is believed. ``packet_size``: bytes of the longest packet in either direction, as the front server is configured
+    ``peer`` is the front server's address; the client's is in each request. ``rules``: what a front server must show,
+    and is believed. ``packet_size``: bytes of the longest packet in either direction, as the front server has it
     (8192 to 65536); raise ``ConfigurationError`` for another.
     """
 
