@@ -88,7 +88,6 @@ class FastCGIInput:
         "_peer",
         "_received",
         "_request",
-        "_request_id",
         "_responded",
         "_role",
         "_short",
@@ -97,6 +96,7 @@ class FastCGIInput:
         "_stream",
         "_taken",
         "_values",
+        "request_id",
     )  # fmt: skip
 
     def __init__(
@@ -363,7 +363,7 @@ class FastCGIInput:
             return
         self._fresh = False
         self._foreign = 0
-        self._request_id = 1
+        self.request_id = 1
         self._keep = bool(buffer[10] & KEEP_CONN)
         self._params = [buffer[24 : 24 + length]]
         self._at = size
