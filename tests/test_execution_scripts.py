@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 from gateways.execution.sources import SingleScript
-from tests.script_runs import FORKED, IN_PROCESS, MODELS, Call, Outcome, run_calls, run_one, write_script
+from tests.script_runs import (
+    FORKED,
+    IN_PROCESS,
+    MODELS,
+    Call,
+    Outcome,
+    run_apart,
+    run_call,
+    run_calls,
+    run_one,
+    write_script,
+)
 
 HEAD = 'print("Content-Type: text/plain\\n")\n'
 FLUSHED_HEAD = 'print("Content-Type: text/plain\\n", flush=True)\n'
@@ -186,6 +197,38 @@ def test_stdin_ends_at_content_length(model: str, call: Call, body: bytes, tmp_p
     )
     outcome = run(model, tmp_path, script, call)
     assert outcome.text == f"{len(body) or ''} {hashlib.sha256(body).hexdigest()} b''\n"
+
+
+TAKER = HEAD + (
+    "import sys, types\nif 'taker' not in sys.modules:\n"
+    "    taker = sys.modules['taker'] = types.ModuleType('taker')\n"
+    "    taker.stdin, taker.text, taker.stdout = sys.stdin.buffer, sys.stdin, sys.stdout\n"
+    "import taker\ntaker.stdout.write(f'{taker.stdin.read(5)!r} {taker.text.readline()!r}')\n"
+)
+"""Says what a module reads and writes that took the streams when it was imported, as Mercurial does."""
+
+
+@pytest.mark.parametrize("model", IN_PROCESS)
+def test_a_module_that_took_stdin_when_it_was_imported_reads_the_next_body_too(model: str, tmp_path: Path) -> None:
+    """And nothing that an earlier run left unread is in front of it."""
+    bodies = [b"12345first\n67890" * 9, b"", b"abcdesecond\nfghij" * 9, b"vwxyzthird\n\xff"]
+    calls = [Call("POST", body=body) if body else Call() for body in bodies]
+    outcomes = run_calls(IN_PROCESS[model], SingleScript(str(write_script(tmp_path / "script.py", TAKER))), *calls)
+    assert [outcome.text for outcome in outcomes] == [
+        "b'12345' 'first\\n'", "b'' ''", "b'abcde' 'second\\n'", "b'vwxyz' 'third\\n'",
+    ]  # fmt: skip
+
+
+def test_a_module_that_took_the_streams_serves_every_mount_of_its_process(tmp_path: Path) -> None:
+    path = write_script(tmp_path / "script.py", TAKER)
+
+    def work() -> list[str]:
+        models = [make(SingleScript(str(path))) for make in IN_PROCESS.values()]
+        for model in models:
+            model.load()
+        return [run_call(model, Call("POST", body=b"12345line")).text for model in models]
+
+    assert run_apart(work) == ["b'12345' 'line'"] * len(IN_PROCESS)
 
 
 @EVERY_MODEL

@@ -15,7 +15,7 @@ from gateways.execution.reply import Reply
 from gateways.execution.restore import ProcessState, count_threads, join_threads
 from gateways.execution.scriptlog import ScriptLog
 from gateways.execution.spool import RequestBody
-from gateways.execution.stdio import DescriptorStdio, ObjectStdio
+from gateways.execution.stdio import ScriptStdio, share_stdio
 from gateways.execution.watch import NOTES, install
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gateways.core.interfaces import Exchange
     from gateways.execution.sources import Script, ScriptFolder, SingleScript
 
-STDIO = {"object": ObjectStdio, "descriptor": DescriptorStdio}
+STDIO = ("object", "descriptor")
 
 
 class ScriptModel:
@@ -48,14 +48,13 @@ class ScriptModel:
         self.name = name
         self._source = source
         self._recipe = recipe
-        self._stdio_kind = STDIO[stdio]
         self._spools = stdio == "descriptor"
         self._passed = passed
         self._pass_authorization = pass_authorization
         self._programs: dict[str, Program] = {}
         self._environment: EnvironmentPlan
         self._state: ProcessState
-        self._stdio: ObjectStdio
+        self._stdio: ScriptStdio
 
     def load(self) -> None:
         """Prepare this process: descriptors 0 and 1 become the scripts', and what scripts do to it is watched.
@@ -71,7 +70,7 @@ class ScriptModel:
         install()
         self._environment = EnvironmentPlan(self._passed, self._pass_authorization)
         self._state = ProcessState()
-        self._stdio = self._stdio_kind()
+        self._stdio = share_stdio()
 
     def close(self) -> None:
         """Forget the compiled scripts and what their globals hold."""
@@ -108,7 +107,7 @@ class ScriptModel:
         NOTES.log = log
         state.enter(variables, module, script.path, script.folder)
         try:
-            stdio.enter(exchange, reply, log, None if body is None else body.file)
+            stdio.enter(exchange, reply, log, None if body is None else body.file, self._spools)
             ending = run_code(program.code, module.__dict__, log)
             if count_threads():
                 join_threads()

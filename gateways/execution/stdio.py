@@ -3,8 +3,8 @@
 Descriptor 1 is a memory file for the worker's life: what a child process, ``os.write`` or C code puts there is taken
 into the reply, before whatever ``sys.stdout`` gives later, as the pipe of a CGI process would have ordered it.
 
-``ObjectStdio`` replaces the objects only; ``DescriptorStdio`` gives the body to descriptor 0 as well, for scripts whose
-child processes read it. Knows replies and exchanges; no wire.
+The objects alone are replaced, or descriptor 0 holds the body as well, for scripts whose child processes read it.
+Knows replies and exchanges; no wire.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gateways.execution.scriptlog import ScriptLog
 
 _PIECE = 65536
+_shared: list[ScriptStdio] = []
 
 
 class OutputDescriptor:
@@ -138,9 +139,9 @@ class ScriptWriter(io.BufferedWriter):
 
 
 class ScriptText(io.TextIOWrapper):
-    """``sys.stdout``: notes what would make it unfit for the next run."""
+    """``sys.stdout`` and ``sys.stdin``: notes what would make it unfit for the next run."""
 
-    buffer: ScriptWriter
+    buffer: Any
 
     def close(self) -> None:
         self.buffer.raw.touched = True
@@ -156,17 +157,30 @@ class ScriptText(io.TextIOWrapper):
 
 
 class ScriptInput(io.RawIOBase):
-    """What lies under ``sys.stdin``: the request body, ending at CONTENT_LENGTH."""
+    """What lies under ``sys.stdin``: the request body of the run that is on, ending at CONTENT_LENGTH.
 
-    def __init__(self, exchange: Exchange) -> None:
+    ``read_body``: gives at most so many bytes of it, none at its end; ``None`` for no body, and between runs.
+    ``touched``: see ``ScriptOutput``.
+    """
+
+    def __init__(self) -> None:
         super().__init__()
-        self._exchange = exchange
+        self.read_body: Callable[[int], bytes] | None = None
+        self.touched = False
 
     def readable(self) -> bool:
         return True
 
+    def fileno(self) -> int:
+        """Return 0 if the body can be read there."""
+        if self.read_body is not read_descriptor:
+            raise io.UnsupportedOperation("descriptor 0 does not hold the body: that takes Stdio = descriptor")
+        return 0
+
     def readinto(self, buffer: Any, /) -> int:
-        data = self._exchange.read(len(buffer))
+        if self.read_body is None:
+            return 0
+        data = self.read_body(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
@@ -188,10 +202,16 @@ class ScriptErrors(io.RawIOBase):
         return len(data)
 
 
-class ObjectStdio:
-    """The three objects, made once and used again by every run that left them as they were (5 us a run saved)."""
+class ScriptStdio:
+    """The three objects, made once and used again by every run that left them as they were (5 us a run saved).
 
-    __slots__ = ("_empty", "_encoding", "_errors", "_raw", "_stderr", "_stderr_raw", "_stdin", "_stdout", "output")
+    One for all mounts of a process, as imported modules are: a module that took one of the objects when it was
+    imported, as Mercurial does, has that of the run that is on, whichever mount it is for.
+    """
+
+    __slots__ = (
+        "_encoding", "_errors", "_input", "_raw", "_saved", "_stderr", "_stderr_raw", "_stdin", "_stdout", "output",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         stream = sys.__stdout__
@@ -201,8 +221,8 @@ class ObjectStdio:
         self.output = OutputDescriptor()
         self._make_stdout()
         self._make_stderr()
-        self._empty = self._make_text(io.BytesIO())
-        self._stdin = self._empty
+        self._make_stdin()
+        self._saved = -1
 
     def _make_stdout(self) -> None:
         self._raw = ScriptOutput(self.output)
@@ -214,21 +234,29 @@ class ObjectStdio:
         buffer: Any = self._stderr_raw
         self._stderr = io.TextIOWrapper(buffer, self._encoding, "backslashreplace", "\n", write_through=True)
 
-    def _make_text(self, buffer: IO[bytes]) -> io.TextIOWrapper:
-        return io.TextIOWrapper(buffer, self._encoding, self._errors, "\n")
+    def _make_stdin(self) -> None:
+        self._input = ScriptInput()
+        self._stdin = ScriptText(io.BufferedReader(self._input), self._encoding, self._errors, "\n")
 
-    def enter(self, exchange: Exchange, reply: Reply, log: ScriptLog, body: IO[bytes] | None) -> None:
-        """Put the script's objects into ``sys``. ``body``: the spooled body, ``None`` to read the exchange's own."""
+    def enter(
+        self, exchange: Exchange, reply: Reply, log: ScriptLog, body: IO[bytes] | None, as_descriptor: bool
+    ) -> None:
+        """Put the script's objects into ``sys``. ``body``: the spooled body, ``None`` to read the exchange's own.
+
+        ``as_descriptor``: descriptor 0 holds the body, which is spooled if there is any.
+        """
         if is_written():  # by another application of this worker, or a thread: no part of a script's reply
             self.output.take(write_error)
         raw = self._raw
         raw.reply = reply
         raw.ending = False
         self._stderr_raw.log = log
-        if body is not None:
-            self._stdin = self._make_text(body)
+        if as_descriptor:
+            self._enter_descriptor(body)
+        elif body is not None:
+            self._input.read_body = body.read
         elif exchange.request.content_length:
-            self._stdin = self._make_text(io.BufferedReader(ScriptInput(exchange)))
+            self._input.read_body = exchange.read
         sys.stdin = sys.__stdin__ = self._stdin  # type: ignore[misc]
         sys.stdout = sys.__stdout__ = self._stdout  # type: ignore[misc]
         sys.stderr = sys.__stderr__ = self._stderr  # type: ignore[misc]
@@ -262,11 +290,33 @@ class ObjectStdio:
         if not is_untouched(self._stderr, "backslashreplace"):
             discard(self._stderr)
             self._make_stderr()
-        if self._stdin is not self._empty:
-            discard(self._stdin)
-        elif not is_untouched(self._empty, self._errors):
-            self._empty = self._make_text(io.BytesIO())
-        self._stdin = self._empty
+        self._leave_stdin()
+        if self._saved >= 0:
+            os.dup2(self._saved, 0, inheritable=True)
+            os.close(self._saved)
+            self._saved = -1
+
+    def _enter_descriptor(self, body: IO[bytes] | None) -> None:
+        self._saved = os.dup(0)
+        descriptor = os.memfd_create("script-input") if body is None else body.fileno()
+        os.dup2(descriptor, 0, inheritable=True)
+        if body is None:
+            os.close(descriptor)
+        self._input.read_body = read_descriptor
+
+    def _leave_stdin(self) -> None:
+        source = self._input
+        had_body = source.read_body is not None
+        source.read_body = None
+        if source.touched or not is_untouched(self._stdin, self._errors) or (had_body and not drain(self._stdin)):
+            self._make_stdin()
+
+
+def share_stdio() -> ScriptStdio:
+    """Return the one of this process, made when first asked for: from then on descriptors 0 and 1 are the scripts'."""
+    if not _shared:
+        _shared.append(ScriptStdio())
+    return _shared[0]
 
 
 def is_untouched(stream: io.TextIOWrapper, errors: str) -> bool:
@@ -290,6 +340,15 @@ def flush(stream: Any) -> bool:
     try:
         stream.flush()
     except (AttributeError, GatewayError, OSError, ValueError):
+        return False
+    return True
+
+
+def drain(stream: io.TextIOWrapper) -> bool:
+    """Drop what a stream that is at its end still holds of a body; False when that cannot be done."""
+    try:
+        stream.read()
+    except (OSError, ValueError):
         return False
     return True
 
@@ -318,26 +377,6 @@ def move_input_away() -> None:
         os.close(null)
 
 
-class DescriptorStdio(ObjectStdio):
-    """As ``ObjectStdio``, and descriptor 0 holds the request body during the run."""
-
-    __slots__ = ("_saved",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._saved = -1
-
-    def enter(self, exchange: Exchange, reply: Reply, log: ScriptLog, body: IO[bytes] | None) -> None:
-        self._saved = os.dup(0)
-        descriptor = os.memfd_create("script-input") if body is None else body.fileno()
-        os.dup2(descriptor, 0, inheritable=True)
-        if body is None:
-            os.close(descriptor)
-        super().enter(exchange, reply, log, os.fdopen(0, "rb", closefd=False))
-
-    def leave(self, fresh_descriptor: bool) -> None:
-        super().leave(fresh_descriptor)
-        if self._saved >= 0:
-            os.dup2(self._saved, 0, inheritable=True)
-            os.close(self._saved)
-            self._saved = -1
+def read_descriptor(size: int) -> bytes:
+    """Read descriptor 0."""
+    return os.read(0, size)
