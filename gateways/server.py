@@ -272,15 +272,32 @@ def open_pools(settings: ServerSettings, listeners: OpenListeners) -> list[Pool]
     return pools
 
 
-def make_status_port(settings: ServerSettings) -> StatusPort | None:
-    """Return the status port, not open yet, if the settings want one."""
+def open_status(settings: ServerSettings) -> socket.socket | None:
+    """Return the listener of the status port, None when there is to be none. Raise ``ConfigurationError``."""
     if not settings.status_listen:
         return None
     from gateways.process.listeners import open_listener, parse_address
-    from gateways.process.status import StatusPort
 
-    address = parse_address(settings.status_listen)
-    return StatusPort(lambda: open_listener(address, backlog=64, mode=0o600))
+    return open_listener(parse_address(settings.status_listen), backlog=64, mode=0o600)
+
+
+def reload_pools(
+    before: ServerSettings, settings: ServerSettings, listeners: OpenListeners, port: StatusPort, log: Log
+) -> list[Pool]:
+    """Open what new settings listen on, the status port too: all of it or nothing. Raise ``ConfigurationError``."""
+    from gateways.process.listeners import close_listeners
+
+    moves = settings.status_listen != before.status_listen
+    shown = open_status(settings) if moves else None
+    try:
+        pools = open_pools(settings, listeners)
+    except ConfigurationError:
+        close_listeners([shown] if shown else [])
+        raise
+    if moves:
+        port.take(shown)
+        log.info("reload: the status is shown %s", f"at {settings.status_listen}" if shown else "no more")
+    return pools
 
 
 def serve(
@@ -302,6 +319,7 @@ def serve(
     from gateways.process.listeners import OpenListeners
     from gateways.process.notify import Notifier
     from gateways.process.pidfile import PidFile
+    from gateways.process.status import StatusPort
     from gateways.process.succession import Succession, take_inheritance
     from gateways.process.supervisor import Supervisor
 
@@ -310,26 +328,31 @@ def serve(
     pid_file = PidFile(settings.pid_file) if settings.pid_file else None
     if pid_file is not None:
         pid_file.claim()
-    port = make_status_port(settings)
+    port = StatusPort(lambda: open_status(settings))
     try:
         first = [open_pools(settings, listeners)]
-        if port is not None and not predecessor:
+        if not predecessor:
             port.open()
     except ConfigurationError:
         if pid_file is not None:
             pid_file.release()
         raise
-    listeners.close_others(listener for pool in first[0] for listener in pool.listeners)
+    left = listeners.close_others(listener for pool in first[0] for listener in pool.listeners)
     preload({place.wire for pool in settings.pools for place in pool.listen})
+
+    current = [settings]
 
     def load() -> list[Pool]:
         if not first:
-            return open_pools(reload(), listeners)
+            anew = reload()
+            pools = reload_pools(current[0], anew, listeners, port, log)
+            current[0] = anew
+            return pools
         # Not earlier: from here on a signal is an order, and no longer the end of a process that knows no better.
         announce([format_address(listener) for pool in first[0] for listener in pool.listeners])
         return first.pop()
 
-    succession = Succession(predecessor=predecessor)
+    succession = Succession(predecessor=predecessor, left=left)
     return Supervisor(load, log, pid_file, succession, Notifier(os.environ), port).run()
 
 

@@ -126,6 +126,7 @@ def test_any_child_is_waited_for_in_one_place() -> None:
         if isinstance(node, ast.Call)
         and (
             ast.unparse(node.func) in ("os.wait", "os.wait3")
+            or (ast.unparse(node.func) == "os.waitid" and ast.unparse(node.args[0]) == "os.P_ALL")
             or (ast.unparse(node.func) in ("os.waitpid", "os.wait4") and ast.unparse(node.args[0]) == "-1")
         )
     ]

@@ -28,6 +28,8 @@ def application(environ, start_response):
         child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False)
         text = str(child.pid)
         globals().setdefault("kept", []).append(child)
+    if path == "/waited":
+        subprocess.run([sys.executable, "-c", "bytearray(100_000_000)"], check=True)
     if path == "/end":
         os.close(1)
         os.close(2)
@@ -215,6 +217,15 @@ def test_b144_workers_that_close_their_output_and_die_leave_the_supervisor_as_it
             counts.append(len(os.listdir(f"/proc/{server.pid}/fd")))
         assert len(set(counts)) == 1
         wait_until(lambda: read_state(server.pid) == "S", "sleep, and no busy loop")
+
+
+def test_p03_a_peak_that_may_be_a_child_s_is_said_to_be(tmp_path: Path, app: str) -> None:
+    options = ["--process-manager", "static", "--max-servers", "1"]
+    with serving(tmp_path, app, *options, wanted=[r"was killed by SIGKILL while idle"]) as server:
+        for path, peak in (("/waited", r"peak 1\d\d MiB \(of it or a child\)"), ("/", r"peak \d\d MiB\n")):
+            worker = ask(server, path)[0]
+            os.kill(worker, signal.SIGKILL)
+            server.wait_for_log(rf"worker {worker} .* was killed by SIGKILL .*, {peak}")
 
 
 def read_state(pid: int) -> str:

@@ -19,6 +19,7 @@ from time import monotonic
 import pytest
 
 from gateways.process.pidfile import find_running
+from tests.servers import serving
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 20.0
@@ -171,6 +172,33 @@ def test_p13_b116_nothing_grows_from_supervisor_to_supervisor(begin: Begin) -> N
     assert len(set(counts)) == 1, counts
     family.stop()
     assert family.complaints() == []
+
+
+def test_p11_b123_a_socket_that_left_the_configuration_goes_with_the_predecessor(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APP)
+    conf, pid_file = tmp_path / "gateways.toml", tmp_path / "pid"
+    kept, left = tmp_path / "kept.sock", tmp_path / "left.sock"
+    text = f'PidFile = "{pid_file}"\n[pool.main]\nListen = [{{}}]\n[[pool.main.Mount]]\nTarget = "{tmp_path}/app.py"\n'
+    conf.write_text(text.format(f'"unix:{kept}", "unix:{left}"'))
+    with serving(tmp_path, "--config", str(conf), bind=False) as server:
+        assert kept.exists()
+        assert left.exists()
+        conf.write_text(text.format(f'"unix:{kept}"'))
+        server.process.send_signal(signal.SIGUSR2)
+        server.process.wait(PATIENCE)
+        successor = find_running(str(pid_file))
+        try:
+            assert kept.exists()
+            assert not left.exists()
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(kept))
+        finally:
+            watch = os.pidfd_open(successor)
+            os.kill(successor, signal.SIGTERM)
+            assert select.select([watch], [], [], PATIENCE)[0]
+            os.close(watch)
+        assert not kept.exists()
+        (tmp_path / "output").write_text(server.said)  # the successor has announced itself there, too
 
 
 def test_p11_a_successor_that_cannot_start_leaves_the_old_one(begin: Begin) -> None:

@@ -243,6 +243,37 @@ def test_it_outlives_a_reload_and_leaks_nothing(tmp_path: Path) -> None:
         wait_until(lambda: len(os.listdir(f"/proc/{server.pid}/fd")) <= before, "the descriptors' end")
 
 
+def test_a_reload_moves_it(tmp_path: Path) -> None:
+    first, second = find_port(), find_port()
+    conf = tmp_path / "gateways.toml"
+    text = f'{{}}[pool.main]\nListen = "127.0.0.1:0"\nStartServers = 1\n[[pool.main.Mount]]\nTarget = "{ROOT / APP}"\n'
+
+    def show(*places: str) -> None:
+        conf.write_text(text.format("".join(f'StatusListen = "{place}"\n' for place in places)))
+
+    show(f"127.0.0.1:{first}")
+    with serving(tmp_path, "--config", str(conf), bind=False, wanted=[r"cannot listen on", "reload failed"]) as server:
+        assert ask(first, "/ping") == b"pong\n"
+        fds = len(os.listdir(f"/proc/{server.pid}/fd"))
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            show(f"127.0.0.1:{taken.getsockname()[1]}")
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_for_log("reload failed, the old workers stay")
+        assert ask(first, "/ping") == b"pong\n"
+        for at, places in enumerate(((f"127.0.0.1:{second}",), (), (f"127.0.0.1:{first}",)), 2):
+            show(*places)
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_for_log(f"generation {at} of pool main serves")
+            for number in (first, second):
+                if f"127.0.0.1:{number}" in places:
+                    assert ask(number, "/ping") == b"pong\n"
+                else:
+                    with pytest.raises(ConnectionRefusedError):
+                        ask(number, "/ping")
+        assert len(re.findall(r"reload: the status is shown (at 127|no more)", server.read_log())) == 3
+        wait_until(lambda: len(os.listdir(f"/proc/{server.pid}/fd")) == fds, "the descriptors' end")
+
+
 def test_a_unix_socket_is_its_owner_s(tmp_path: Path) -> None:
     path = tmp_path / "status"
     with serving(tmp_path, APP, "--status-listen", f"unix:{path}", "--start-servers", "1") as server:

@@ -96,7 +96,8 @@ def format_apache(site: Site) -> list[str]:
 def list_modules(site: Site) -> list[str]:
     """Return the names of the modules that a site needs beside the core's."""
     if site.spawn:
-        return list(_SPAWN_MODULES[site.spawn])
+        env = ["env"] if site.sets_variables else []
+        return list(dict.fromkeys([*_SPAWN_MODULES[site.spawn], *env]))
     wires = sorted({backend.wire for backend in site.backends})
     return ["proxy", *(f"proxy_{_SCHEMES[wire]}" for wire in wires), "headers", "env"]
 
@@ -184,8 +185,22 @@ def format_programs(site: Site) -> list[str]:
         lines.append(f'{alias} "{program.prefix or "/"}" "{place}"')
     for program in reversed(site.programs):
         inner = format_script(program) if site.spawn == "cgi" else format_application(site, program)
+        inner += format_variables(site, program)
         lines += ["", *block(f'<Location "{program.prefix or "/"}">', ["Require all granted", *inner], "</Location>")]
     return lines
+
+
+def format_variables(site: Site, program: Program) -> list[str]:
+    """Return what gives a program's requests their variables, and takes those of the mounts above it away."""
+    own = dict(program.environment)
+    above = [other for other in site.programs if program.prefix.startswith(f"{other.prefix}/")]
+    others = dict.fromkeys(name for other in above for name, _ in other.environment if name not in own)
+    return [*(f"UnsetEnv {name}" for name in others), *(f"SetEnv {name} {quote(own[name])}" for name in own)]
+
+
+def quote(text: str) -> str:
+    """Return ``text`` as a word in quotes, a backslash before each quote and backslash."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def format_script(program: Program) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os.path
 
+from gateways.core.errors import ConfigurationError
 from gateways.core.metavariables import FORWARDED
 from gateways.fronts.lines import block, explain, parse_reasons, remark
 from gateways.fronts.site import Backend, Program, Site
@@ -101,6 +102,7 @@ def format_modules(site: Site, sign: str) -> str:
     """Return the line that loads modules."""
     names = list(dict.fromkeys(_MODULES[backend.wire] for backend in site.backends))
     names = ["setenv", *names] if "proxy" in names else names or list(_SPAWN_MODULES[site.spawn])
+    names = ["setenv", *names] if site.sets_variables else names
     listed = ", ".join(f'"mod_{name}"' for name in names)
     return f"server.modules {sign} ( {listed} )"
 
@@ -116,8 +118,21 @@ def format_mounts(site: Site) -> list[str]:
         lines += format_place(prefix, *format_backend(backend, number))
     for number, program in enumerate(reversed(site.programs)):
         inner = format_script(program) if site.spawn == "cgi" else format_program(site, program, number)
-        lines += format_place(program.prefix, *inner)
+        lines += format_place(program.prefix, inner[0], [*inner[1], *format_variables(site, program)])
     return lines
+
+
+def quote(text: str) -> str:
+    """Return ``text`` as a string, in which a backslash makes a quote. Raise ``ConfigurationError`` if it cannot be."""
+    if '\\"' in text or text.endswith("\\"):
+        raise ConfigurationError(f"lighttpd cannot be told {text!r}: it has a backslash before a quote, or at its end")
+    return '"' + text.replace('"', '\\"') + '"'
+
+
+def format_variables(site: Site, program: Program) -> list[str]:
+    """Return what gives a program's requests their variables, and none of the mounts' above it."""
+    rows = [f"{quote(name)} => {quote(value)}," for name, value in program.environment]
+    return block("setenv.set-environment = (", rows, ")") if site.sets_variables else []
 
 
 def format_place(prefix: str, shared: list[str], lines: list[str]) -> list[str]:

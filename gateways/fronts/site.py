@@ -62,7 +62,8 @@ class Program:
     """One mount whose application the front starts by itself.
 
     ``path``: the application's file. ``executable``: whether that is a program as it is, and so can be a CGI script.
-    The rest are settings of the mount and its pool; ``answer_time`` is as in ``Backend``.
+    ``environment``: the variables that each of its requests gets. The rest are settings of the mount and its pool;
+    ``answer_time`` is as in ``Backend``.
     """
 
     prefix: str
@@ -75,6 +76,7 @@ class Program:
     max_requests: int
     answer_time: int
     body_limit: int
+    environment: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,11 @@ class Site:
         """(prefix, backend) of every path that is passed on, the longest first."""
         pairs = [(prefix, backend) for backend in self.backends for prefix in backend.prefixes]
         return tuple(sorted(pairs, key=lambda pair: -len(pair[0])))
+
+    @property
+    def sets_variables(self) -> bool:
+        """True when a program that the front starts has variables of its own."""
+        return any(program.environment for program in self.programs)
 
     @property
     def body_limit(self) -> int:
@@ -217,4 +224,16 @@ def make_program(pool: PoolSettings, mount: MountSettings, front: str) -> Progra
         max_requests=pool.max_requests_per_child,
         answer_time=plan_answer_time((mount,)),
         body_limit=pool.limit_request_body,
+        environment=check_environment(mount, front),
     )
+
+
+def check_environment(mount: MountSettings, front: str) -> tuple[tuple[str, str], ...]:
+    """Return the mount's variables. Raise ``ConfigurationError`` for one that no configuration of a front can hold."""
+    for name, value in mount.environment:
+        if "${" in value or any(ord(c) < 32 or ord(c) == 127 for c in value):
+            raise ConfigurationError(
+                f"{front} cannot be told {name} of Environment: it has a control character, or ${{ for which {front} "
+                "may put something else"
+            )
+    return mount.environment

@@ -83,9 +83,11 @@ def format_head(front: Front, site: Site) -> list[str]:
             lines += remark("The pool's TrustedProxies does not name this server: it believes no X-Forwarded-* field.")
     if site.spawn == "fastcgi":
         lines += remark(
-            f"{front.name} starts `gateways run` for each mount. It knows the mount's path, file and model, and "
-            "how many servers and requests the pool allows; other settings are not passed on."
+            f"{front.name} starts `gateways run` for each mount. It knows the mount's path, file, model and "
+            "Environment, and how many servers and requests the pool allows; other settings are not passed on."
         )
     if site.spawn == "cgi":
-        lines += remark(f"{front.name} starts each mount's file for each request, and nothing else.")
+        lines += remark(
+            f"{front.name} starts each mount's file for each request, with its Environment, and that is all."
+        )
     return lines

@@ -141,23 +141,38 @@ def spawn_child(
 
 
 class Death(NamedTuple):
-    """A child that was collected: its wait status and its largest resident size in KiB."""
+    """A child that was collected: its wait status and its largest resident size in KiB.
+
+    ``shared``: it has waited for children of its own, and ``peak`` may be one of theirs (getrusage(2)).
+    """
 
     pid: int
     status: int
     peak: int
+    shared: bool = False
 
 
 def reap_children() -> Iterator[Death]:
     """Collect every child that has ended, without waiting for one; also children that nobody here has started."""
     while True:
         try:
-            pid, status, usage = os.wait4(-1, os.WNOHANG)
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return
-        if pid == 0:
+        if found is None:
             return
-        yield Death(pid, status, usage.ru_maxrss)
+        shared = has_waited(found.si_pid)
+        pid, status, usage = os.wait4(found.si_pid, 0)
+        yield Death(pid, status, usage.ru_maxrss, shared)
+
+
+def has_waited(pid: int) -> bool:
+    """Return True when a process, dead but not collected, has waited for children of its own (proc_pid_stat(5))."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            return file.read(4096).rpartition(b")")[2].split()[8] != b"0"
+    except (OSError, IndexError):
+        return False
 
 
 class Verdict(NamedTuple):
@@ -204,6 +219,7 @@ def format_death(child: Child, death: Death, line: SlotReading, now: float) -> s
         f"worker {child.pid} (pool {child.generation.pool.name}, generation {child.generation.number},"
         f" slot {child.index}) {format_status(death.status)} while {doing}"
         f" after {requests} and {now - child.born:.1f} s, peak {death.peak // 1024} MiB"
+        + (" (of it or a child)" if death.shared else "")
         + (f": {line.note}" if line.note else "")
     )
 

@@ -314,9 +314,11 @@ class OpenListeners:
     def __init__(self, inherited: Iterable[Listener] = ()) -> None:
         self._open = {(listener.address, listener.claim): listener for listener in inherited}
 
-    def close_others(self, kept: Iterable[socket.socket]) -> None:
-        """Close what is open and not among ``kept``: what was inherited and is not asked for any more."""
-        close_listeners(self.are_open() - set(kept))
+    def close_others(self, kept: Iterable[socket.socket]) -> set[Listener]:
+        """Close what is open and not among ``kept``: what was inherited and is not asked for any more. Return it."""
+        others = self.are_open() - set(kept)
+        close_listeners(others)
+        return others
 
     def are_open(self) -> set[Listener]:
         """Return the listeners that are open now."""

@@ -72,13 +72,14 @@ class Visit:
 
 
 class StatusPort:
-    """A listener and its few connections. ``listen()`` opens the listener; it may fail while a predecessor has it.
+    """A listener and its few connections. ``listen()`` opens the listener; it may fail while a predecessor has it. It
+    gives None where there is to be none, until ``take``.
 
     ``fileno()`` is readable when ``look`` has something to do.
     """
 
-    def __init__(self, listen: Callable[[], socket]) -> None:
-        self._listen = listen
+    def __init__(self, listen: Callable[[], socket | None]) -> None:
+        self._listen: Callable[[], socket | None] | None = listen
         self._listener: socket | None = None
         self._retry_at = 0.0
         self._epoll = select.epoll()
@@ -86,9 +87,19 @@ class StatusPort:
 
     def open(self) -> None:
         """Begin to listen. Raise ``ConfigurationError`` when that cannot be."""
-        self._listener = self._listen()
-        self._listener.setblocking(False)
-        self._epoll.register(self._listener, select.EPOLLIN)
+        if self._listen is not None:
+            self.take(self._listen())
+
+    def take(self, listener: socket | None) -> None:
+        """Listen on ``listener``, or nowhere, instead of where this port has listened; its connections go on."""
+        if self._listener is not None:
+            self._epoll.unregister(self._listener)
+            close_listeners([self._listener])
+        self._listen = None
+        self._listener = listener
+        if listener is not None:
+            listener.setblocking(False)
+            self._epoll.register(listener, select.EPOLLIN)
 
     @property
     def closed(self) -> bool:
@@ -103,7 +114,7 @@ class StatusPort:
         """Move every connection on as far as it goes without waiting."""
         if self.closed:
             return
-        if self._listener is None and now >= self._retry_at:
+        if self._listen is not None and now >= self._retry_at:
             self._retry_at = now + RETRY
             try:
                 self.open()

@@ -14,7 +14,7 @@ from collections.abc import Iterable, MutableMapping, Sequence
 from typing import TYPE_CHECKING
 
 from gateways.process.children import Death, format_status
-from gateways.process.listeners import Address, Listener, adopt_listener
+from gateways.process.listeners import Address, Listener, adopt_listener, close_listeners, own_listeners
 from gateways.process.signals import ALL_SIGNALS
 
 if TYPE_CHECKING:
@@ -24,11 +24,15 @@ VARIABLE = "GATEWAYS_SUCCESSION"
 
 
 class Succession:
-    """Who was before this supervisor, and who comes after it. Pids, 0 for nobody."""
+    """Who was before this supervisor, and who comes after it. Pids, 0 for nobody.
 
-    def __init__(self, command: Sequence[str] = (), predecessor: int = 0) -> None:
+    ``left``: what the predecessor has passed on and nobody listens on any more.
+    """
+
+    def __init__(self, command: Sequence[str] = (), predecessor: int = 0, left: Iterable[Listener] = ()) -> None:
         self._command = tuple(command) or (sys.executable, *sys.orig_argv[1:])
         self._folder = os.getcwd()
+        self._left = tuple(left)
         self.predecessor = predecessor
         self.successor = 0
 
@@ -80,6 +84,10 @@ class Succession:
         # Asked of the kernel: a predecessor that has died is not our parent any more, whoever has its number now.
         if self.predecessor and os.getppid() == self.predecessor:
             os.kill(self.predecessor, signal.SIGQUIT)
+        # Not earlier: until here the predecessor might have had to go on. It leaves its files to us.
+        own_listeners(self._left)
+        close_listeners(self._left)
+        self._left = ()
 
 
 def format_inheritance(pid: int, listeners: Iterable[Listener]) -> str:
