@@ -1,0 +1,1 @@
+"""Applications that are served and measured. None knows what serves it."""
