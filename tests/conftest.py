@@ -13,7 +13,7 @@ import pytest
 from tests.process_server import Server, Start
 
 PROGRAMS = {"spawn-fcgi": "spawn-fcgi", "lighttpd": "lighttpd", "apache": "apache2", "nginx": "nginx",
-            "haproxy": "haproxy", "caddy": "caddy"}  # fmt: skip
+            "haproxy": "haproxy", "caddy": "caddy", "redis-server": "redis-server"}  # fmt: skip
 """Front or process manager -> its program."""
 FOLDERS = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin", "/usr/local/sbin"))
 

@@ -198,7 +198,7 @@ def write_page(step: Stylesheet, result: Result, begin: Begin, limit: int) -> En
     content_type = step.content_type(result.tree)
     sink = Sink(limit, lambda: begin(content_type))
     try:
-        result.tree.write_output(sink)
+        step.write(result.tree, sink)
     except etree.LxmlError as error:
         if sink.send is not None:
             raise

@@ -104,6 +104,13 @@ class Stylesheet:
         media_type = self._output.get("media-type") or MEDIA_TYPES.get(self._output.get("method", guess), "text/xml")
         return f"{media_type}; charset={self._output.get('encoding', 'UTF-8')}"
 
+    def write(self, tree: Any, sink: Any) -> None:
+        """Write a result as xsl:output asks for: piece by piece if it names an encoding, whole otherwise."""
+        if "encoding" in self._output:
+            tree.write_output(sink)
+        else:
+            sink.write(bytes(tree))  # lxml 6.1 writes in pieces only with an encoding of the stylesheet's own
+
     def _read_output(self, path: str, depth: int) -> dict[str, str]:
         """Return the attributes of xsl:output; what is imported counts less than what imports it (XSLT 1.0, 2.6.2)."""
         if not depth:
@@ -139,7 +146,7 @@ def format_document(tree: Any, path: str) -> bytes:
     beside = () if root is None else (*root.itersiblings(), *root.itersiblings(preceding=True))
     if root is None or any(isinstance(other.tag, str) for other in beside):
         raise StepError(f"{path}: the step made no document with one root, which the next step needs")
-    data: bytes = etree.tostring(tree, encoding="utf-8")
+    data: bytes = etree.tostring(tree, encoding="utf-8", with_tail=False)
     return data
 
 
