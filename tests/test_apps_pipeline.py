@@ -70,15 +70,21 @@ HARD = {
         COPY,
     ),
     "comments and instructions": (
-        '<xsl:template match="/"><xsl:comment>1</xsl:comment><xsl:processing-instruction name="p"/>'
-        '<b x="1&#10;2&#13;"/></xsl:template>',
+        (
+            '<xsl:template match="/"><xsl:comment>1</xsl:comment><xsl:processing-instruction name="p"/>'
+            '<b x="1&#10;2&#13;"/></xsl:template>'
+        ),
         COPY,
     ),
     "adjacent texts and a section": (
-        '<xsl:output cdata-section-elements="b"/>'
-        '<xsl:template match="/"><b>x<xsl:text>y</xsl:text>&amp;</b></xsl:template>',
-        '<xsl:output cdata-section-elements="b"/>'
-        '<xsl:template match="b"><b n="{count(text())}"><xsl:value-of select="."/></b></xsl:template>',
+        (
+            '<xsl:output cdata-section-elements="b"/>'
+            '<xsl:template match="/"><b>x<xsl:text>y</xsl:text>&amp;</b></xsl:template>'
+        ),
+        (
+            '<xsl:output cdata-section-elements="b"/>'
+            '<xsl:template match="b"><b n="{count(text())}"><xsl:value-of select="."/></b></xsl:template>'
+        ),
     ),
     "space and names": (
         '<xsl:template match="/"><b xmlns:n="urn:n" xml:space="preserve"> <n:c xml:id="i"/> </b></xsl:template>',
