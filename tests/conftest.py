@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.process_server import Server, Start
+from tests.support_matrix import add_up, format_matrix
 
 PROGRAMS = {"spawn-fcgi": "spawn-fcgi", "lighttpd": "lighttpd", "apache": "apache2", "nginx": "nginx",
             "haproxy": "haproxy", "caddy": "caddy", "redis-server": "redis-server"}  # fmt: skip
@@ -31,6 +32,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if os.environ.get("CI") == "true":
                 pytest.fail(f"{name} is not installed, and CI=true", pytrace=False)
             pytest.skip(f"{name} is not installed")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print over which wires and behind which fronts the conformance table was held, if it was."""
+    reports = [
+        (report.user_properties, report.passed)
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, [])
+        if report.when == "call"
+    ]
+    cells = add_up(reports)
+    if cells:
+        terminalreporter.write_sep("=", "rows of the conformance table that hold, by front server and wire")
+        for line in format_matrix(cells):
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from tests.conformance.addresses import parse_address
 from tests.conformance.runner import Target, run_row
 from tests.conformance.table import Row
 from tests.gunicorn_server import hosted
+from tests.support_matrix import IN_GUNICORN, Record, note_rows
 from tests.test_conformance_http import CASES as ALL_CASES
 from tests.test_conformance_http import PROVOKED
 
@@ -33,5 +34,6 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.mark.parametrize(
     ("target", "row"), CASES, indirect=["target"], scope="module", ids=[f"{scheme}-{row.name}" for scheme, row in CASES]
 )
-def test_row(row: Row, target: Target) -> None:
+def test_row(row: Row, target: Target, record_property: Record) -> None:
+    note_rows(record_property, IN_GUNICORN, target.name, 1)
     assert run_row(row, target).reason == ""

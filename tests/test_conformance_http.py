@@ -18,6 +18,7 @@ from tests.conformance.clients import make_client
 from tests.conformance.runner import SKIP, Target, run_row
 from tests.conformance.table import NEEDS, Row, load_table
 from tests.servers import DEADLINE, serving
+from tests.support_matrix import BY_FLUP, DIRECTLY, Record, note_rows
 
 APP = "apps/conformance.py"
 WIRES = {
@@ -72,7 +73,8 @@ def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.mark.parametrize(
     ("target", "row"), CASES, indirect=["target"], scope="module", ids=[f"{scheme}-{row.name}" for scheme, row in CASES]
 )
-def test_row(row: Row, target: Target) -> None:
+def test_row(row: Row, target: Target, record_property: Record) -> None:
+    note_rows(record_property, BY_FLUP if target.name.startswith("flup") else DIRECTLY, WIRES[target.name], 1)
     assert run_row(row, target).reason == ""
 
 

@@ -23,6 +23,7 @@ from tests.conformance.report import Column, format_report
 from tests.conformance.runner import FAIL, PASS, SKIP, Outcome, Target, run_row, run_table
 from tests.conformance.table import Row
 from tests.servers import ROOT
+from tests.support_matrix import add_up, format_matrix, note_rows
 
 HERE = Address("http", "127.0.0.1", 8000, prefix="/app")
 GET = Row("get", ("id",), (Request(),), ((checks.whole, checks.status(200)),))
@@ -301,3 +302,22 @@ def test_the_exit_status_says_whether_a_row_failed(deaf: Address) -> None:
     assert done.stderr == ""
     assert "deaf: 0 ok, 1 failed, 0 skipped" in done.stdout
     assert run_command("--list").stdout.startswith("get: plack: GET\n")
+
+
+def test_the_printed_matrix_adds_up_and_names_what_failed() -> None:
+    said: list[tuple[list[tuple[str, object]], bool]] = []
+    for front, column, rows, passed in (
+        ("no front", "http", 1, True),
+        ("no front", "http", 1, True),
+        ("nginx", "http", 280, True),
+        ("nginx", "scgi", 280, False),
+    ):
+        properties: list[tuple[str, object]] = [("other", 1)]
+        note_rows(lambda name, value, kept=properties: kept.append((name, value)), front, column, rows)
+        said.append((properties, passed))
+    lines = format_matrix(add_up(said))
+    assert [line.split() for line in lines[1:3]] == [
+        ["no", "front", "2", "-", "-", "-", "-", "-", "-"],
+        ["nginx", "280", "-", "FAILED", "-", "-", "-", "-"],
+    ]
+    assert lines[3] == "2 of 3 ways hold, 1 of them behind a front server"

@@ -25,6 +25,7 @@ from tests.conformance.runner import FAIL, Outcome, Target, run_row
 from tests.conformance.table import Row, load_table
 from tests.fronts import Front, copy_package, front, open_folder, write_program
 from tests.servers import ROOT, Server, decode_chunks, serving
+from tests.support_matrix import Record, note_rows
 
 APP = ROOT / "apps" / "conformance.py"
 
@@ -308,11 +309,13 @@ def hold(pair: Pair, started: Front, rows: tuple[Row, ...], prefix: str = "") ->
 
 
 @each(FULL)
-def test_the_whole_table(running: tuple[Pair, Front]) -> None:
+def test_the_whole_table(running: tuple[Pair, Front], record_property: Record) -> None:
     pair, started = running
     rows = (
         load_table() if pair.spawn != "cgi" else (*mapping.ROWS, *bodies.ROWS, *responses.ROWS)
     )  # others cost minutes
+    column = f"spawns {pair.spawn}" if pair.spawn else pair.wire
+    note_rows(record_property, pair.front, column, sum(1 for row in rows if not find_change(pair, row.name)))
     failures = hold(pair, started, rows)
     assert failures == [], "\n".join(failures)
 
