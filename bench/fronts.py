@@ -5,18 +5,15 @@ Knows front servers' programs and arguments, and ``gateways.fronts``; nothing of
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.servers import Recipe
+from bench.servers import FOLDERS, Recipe
 from gateways.fronts.site import Backend, Site
 from gateways.fronts.table import FRONTS
 
-FOLDERS = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin", "/usr/local/sbin"))
-"""Debian keeps some servers outside a user's PATH."""
 KEEP_ALIVE, ANSWER_TIME = 5.0, 75
 
 

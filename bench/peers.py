@@ -7,6 +7,7 @@ missing, with how to install it, and never an error.
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import shutil
 import signal
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.servers import Recipe
+from bench.servers import FOLDERS, Recipe
 from bench.speeches import SPEECHES
 
 TABLE = Path(__file__).with_name("peers.toml")
@@ -104,7 +105,7 @@ def parse_peer(name: str, row: dict[str, Any]) -> Peer:
         raise ValueError(f"{name}: {unknown[0]!r} is none of {', '.join(SPEECHES)}")
     if f"SIG{row['stop']}" not in signal.Signals.__members__:
         raise ValueError(f"{name}: stop is no signal: {row['stop']!r}")
-    if missing := [wire for wire, line in row["start"].items() if "{port}" not in line]:
+    if not row.get("files") and (missing := [wire for wire, line in row["start"].items() if "{port}" not in line]):
         raise ValueError(f"{name}: the command for {missing[0]} does not say {{port}}")
     return Peer(
         name, row["label"], tuple(row["install"]), row["needs"], row["ready"], signal.Signals[f"SIG{row['stop']}"],
@@ -133,9 +134,11 @@ def find_missing(peer: Peer) -> str:
 def succeeds(command: str) -> bool:
     """True when a command line ends well."""
     try:
-        return subprocess.run(shlex.split(command), capture_output=True, timeout=CHECK_SECONDS).returncode == 0
+        environment = {**os.environ, "PATH": FOLDERS}
+        done = subprocess.run(shlex.split(command), capture_output=True, timeout=CHECK_SECONDS, env=environment)
     except (OSError, subprocess.TimeoutExpired):
         return False
+    return done.returncode == 0
 
 
 def format_stamp(peer: Peer) -> str:

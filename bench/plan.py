@@ -44,7 +44,8 @@ class Service:
 
     Exactly one of ``config`` (our configuration file), ``target`` (ours, with ``model`` and ``options``), ``peer`` (a
     row of the peers table, with ``workers``) and ``command`` (any other). ``setup``: commands run once before it
-    starts; ``before``: commands run before each sample, untimed.
+    starts; ``before``: commands run before each sample, untimed. ``needs``: how to install something -> a command that
+    succeeds where it is installed.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Service:
     environment: dict[str, str] = field(default_factory=dict)
     setup: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
+    needs: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

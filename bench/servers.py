@@ -26,7 +26,10 @@ STOP_SECONDS = 10.0
 ATTEMPT_SECONDS = 0.02
 ANSWER_SECONDS = 5.0
 LOG_BYTES = 8192
+NOT_YET = (502, 503, 504)
 HELLO = "apps/hello.py"
+FOLDERS = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin", "/usr/local/sbin"))
+"""Where programs are looked for: Debian keeps some servers outside a user's PATH."""
 
 
 class ServerFailed(Exception):
@@ -130,7 +133,10 @@ class Server:
         return next((line for line in reversed(lines) if "error" in line.lower()), lines[-1])
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> Answer:
-        """Return the server's first answer; raise ``ServerFailed`` when it ends or does not answer in time."""
+        """Return the server's first answer; raise ``ServerFailed`` when it ends or does not answer in time.
+
+        A gateway that has nobody behind it yet (502 to 504) is asked again.
+        """
         deadline = time.monotonic() + seconds
         pidfd = os.pidfd_open(self.pid)
         watch = select.poll()
@@ -138,12 +144,15 @@ class Server:
         try:
             while time.monotonic() < deadline:
                 try:
-                    return ask(self.recipe.wire, self.port, self.recipe.ready_path, ANSWER_SECONDS)
+                    answer = ask(self.recipe.wire, self.port, self.recipe.ready_path, ANSWER_SECONDS)
+                    if answer.status not in NOT_YET:
+                        return answer
                 except OSError:
-                    # A refused connection costs nothing; the wait ends early when the process does.
-                    if watch.poll(ATTEMPT_SECONDS * 1000):
-                        code = self.process.wait()
-                        raise ServerFailed(f"it ended with status {code}: {self.last_words()}") from None
+                    pass  # a refused connection costs nothing
+                # The wait ends early when the process does.
+                if watch.poll(ATTEMPT_SECONDS * 1000):
+                    code = self.process.wait()
+                    raise ServerFailed(f"it ended with status {code}: {self.last_words()}")
             raise ServerFailed(f"no answer within {seconds:g} s: {self.last_words()}")
         finally:
             os.close(pidfd)
@@ -185,7 +194,7 @@ def start_process(
     try:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-            env={**os.environ, **environment},
+            env={**os.environ, "PATH": FOLDERS, **environment},
         )  # fmt: skip
     finally:
         os.sched_setaffinity(0, before)

@@ -131,8 +131,12 @@ def make_recipe(service: Service, folder: Path, peers: Mapping[str, Peer]) -> Re
             if failed := run_command(fill_in(line, folder, port), environment):
                 raise ServerFailed(failed)
 
+    def missing() -> str:
+        unmet = (how for how, line in service.needs.items() if run_command(fill_in(line, folder, 0), environment))
+        return next((f"not installed: {how}" for how in unmet), "") or recipe.missing()
+
     return Recipe(
-        service.name, recipe.label, recipe.command, recipe.missing,
+        service.name, recipe.label, recipe.command, missing,
         service.ready if service.ready != "/" else recipe.ready_path, service.wire, recipe.stop_signal, prepare,
         environment,
     )  # fmt: skip

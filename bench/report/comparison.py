@@ -55,7 +55,7 @@ def make_document(run: Run) -> Document:
         plan["title"],
         plan["lead"],
         (
-            Section("In short", (brief_table(ladders), *missing_words(run))),
+            Section("In short", (*([brief_table(ladders)] if ladders else []), *missing_words(run))),
             *(make_ladder(ladder) for ladder in ladders),
             *(section for section in cases if section.blocks),
             Section("Memory", (memory_table(run),), brief=False),
