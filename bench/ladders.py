@@ -6,7 +6,7 @@ Computed from a kept run; knows figures and their intervals, and no words.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -102,8 +102,16 @@ class Judged:
     """Whether its steps are of several cases."""
 
     def name(self, rung: Rung) -> str:
-        """Return what tells a rung from the others."""
-        return f"{rung.contender.label}, {rung.scenario.title}" if self.across else rung.contender.label
+        """Return what tells a rung from the others: the contender, the case, or both."""
+        case = rung.scenario.name.replace("-", " ")
+        alone = len({rung.contender.name for rung in self.rungs}) == 1
+        return (
+            case
+            if self.across and alone
+            else f"{rung.contender.label}, {case}"
+            if self.across
+            else rung.contender.label
+        )
 
 
 def agree(now: float, then: float) -> bool:
@@ -146,8 +154,8 @@ def judge_ladder(run: Run, ladder: dict[str, Any]) -> Judged:
             then = upper.original / lower.original if upper.original and lower.original else None
             steps.append(Step(lower, upper, ratio, then))
     across = len({rung.scenario.name for rung in rungs}) > 1
-    title = base.contender.label if base else ""
-    return Judged(ladder["title"], MEASURES[ladder["measure"]], title, rungs, tuple(steps), across)
+    bare_ladder = Judged(ladder["title"], MEASURES[ladder["measure"]], "", rungs, tuple(steps), across)
+    return replace(bare_ladder, base=bare_ladder.name(base) if base else "")
 
 
 def hold_against(rung: Rung, base: Rung | None) -> Rung:
@@ -156,10 +164,7 @@ def hold_against(rung: Rung, base: Rung | None) -> Rung:
         return rung
     then = rung.original / base.original if rung.original and base.original else None
     ratio = pair_rounds(rung.by_round, base.by_round)
-    return Rung(
-        rung.contender, rung.scenario, rung.value, rung.by_round, ratio, rung.original, then, rung.failed,
-        rung is base,
-    )  # fmt: skip
+    return replace(rung, ratio=ratio, original_ratio=then, is_base=rung is base)
 
 
 def judge_ladders(run: Run) -> list[Judged]:

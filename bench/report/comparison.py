@@ -21,7 +21,7 @@ from bench.summary import Row, counted, sample_rate, summarise
 NONE = "-"
 STYLES = 8
 CASE_HEADINGS = (
-    ("contender", ""), ("rate", "requests/s"), ("spread", "half of middle half"), ("time", "ms"), ("p50", "ms"),
+    ("contender", ""), ("rate", "requests/s"), ("spread", "±"), ("time", "ms"), ("p50", "ms"),
     ("p95", "ms"), ("p99", "ms"), ("CPU", "µs/request"),
 )  # fmt: skip
 FRONT_HEADING = ("front's CPU", "µs/request")
@@ -34,10 +34,9 @@ STEADY = (
     "Each round's rate as a part of the contender's median, over the minutes of the run: what moves together was the "
     "machine's doing. Names stand where a round was more than a tenth off."
 )
-RATIOS = (
-    "Dots are the medians of the ratios within each round, with their 95 % bootstrap intervals; a diamond is the "
-    "original's ratio. The scale is logarithmic."
-)
+THEN = (("then", "the original's"), ("ratio then", ""), ("agree?", ""))
+RATIOS = "Dots are the medians of the ratios within each round, with their 95 % intervals, on a logarithmic scale."
+DIAMOND = " A diamond is the original's ratio."
 STAR = "* unstable: see the doubts."
 
 
@@ -96,13 +95,9 @@ def missing_words(run: Run) -> list[Block]:
 
 def make_ladder(ladder: Judged) -> Section:
     """Return a ladder's section: its figures beside the original's, and a drawing of the ratios."""
-    measure = ladder.measure
-    times = f"times {ladder.base}"
-    headings = (
-        ("step", ""), (measure.title, measure.unit), (times, "95 %"), ("in the original", measure.unit),
-        (times, "in the original"), ("agree?", ""),
-    )  # fmt: skip
-    rows = tuple(rung_cells(ladder, rung) for rung in ladder.rungs)
+    measure, known = ladder.measure, any(rung.original is not None for rung in ladder.rungs)
+    headings = (("step", ""), (measure.title, measure.unit), ("ratio", "95 %"))
+    rows = tuple(rung_cells(ladder, rung, known) for rung in ladder.rungs)
     ratios = [
         Ratio(ladder.name(rung), rung.ratio.median, rung.ratio.low, rung.ratio.high, rung.original_ratio)
         for rung in ladder.rungs
@@ -110,17 +105,19 @@ def make_ladder(ladder: Judged) -> Section:
     ]
     unit = f"times the {measure.title} of {ladder.base}"
     drawing = both(draw_ratios, ratios, unit, f"{ladder.title}: {unit}") if len(ratios) > 1 else ""
-    return Section(ladder.title, (Table(headings, rows), Drawing(drawing, RATIOS)))
+    note = f"A ratio is {unit}." if ladder.base else ""
+    table = Table((*headings, *THEN) if known else headings, rows, (note,) if note else ())
+    return Section(ladder.title, (table, Drawing(drawing, RATIOS + (DIAMOND if known else ""))))
 
 
-def rung_cells(ladder: Judged, rung: Rung) -> tuple[str, ...]:
-    """Return one step's cells."""
+def rung_cells(ladder: Judged, rung: Rung, known: bool) -> tuple[str, ...]:
+    """Return one step's cells; ``known``: with the original's."""
     if rung.value is None:
         return (ladder.name(rung), rung.failed)
     agrees = {None: NONE, True: "yes", False: "no"}[rung.agrees]
     ratio = "1" if rung.is_base else show_ratio(rung.ratio)
-    figures = (significant(rung.value.median), ratio, show(rung.original), show(rung.original_ratio), agrees)
-    return (ladder.name(rung), *figures)
+    figures = (ladder.name(rung), significant(rung.value.median), ratio)
+    return (*figures, show(rung.original), show(rung.original_ratio), agrees) if known else figures
 
 
 def show(value: float | None) -> str:
@@ -138,13 +135,13 @@ def make_case(run: Run, scenario: Scenario) -> Section:
         return Section(scenario.title, ())
     styles, good = style_groups(run), [row for row in rows if row.rate is not None]
     unit, cpu_unit = "requests per second (more is better)", "microseconds of server CPU a request (less is better)"
-    blocks: list[Block] = [case_table(rows, bool(scenario.behind))]
+    blocks: list[Block] = [Words((f"{capitalise(scenario.describe())}.",)), case_table(rows, bool(scenario.behind))]
     if good:
         blocks.append(Drawing(both(draw_bars, rate_bars(rows, styles), unit, f"{scenario.title}: {unit}"), BARS))
         blocks.append(Drawing(both(draw_bars, cpu_bars(rows, styles), cpu_unit, f"{scenario.title}: {cpu_unit}")))
         blocks += latency_drawings(run, scenario, good)
         blocks.append(steadiness(run, scenario, good, styles))
-    return Section(f"{capitalise(scenario.title)} ({scenario.describe()})", tuple(blocks))
+    return Section(capitalise(scenario.title), tuple(blocks))
 
 
 def capitalise(text: str) -> str:

@@ -198,4 +198,5 @@ def html_row(table: Table, row: Sequence[str]) -> str:
 def html_cells(headings: Sequence[tuple[str, str]], cells: Sequence[str]) -> Iterable[str]:
     """Yield the cells after a row's name."""
     for (name, unit), cell in zip(headings, cells, strict=True):
-        yield f'<td data-label="{escape(f"{name} {unit}".strip())}"{page.wide(cell)}>{escape(cell)}</td>'
+        label = f"{name} {unit}".strip()
+        yield f'<td data-label="{escape(label)}"{page.wide(cell, label)}>{escape(cell)}</td>'

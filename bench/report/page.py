@@ -15,7 +15,7 @@ from bench.results import Run
 from bench.summary import Row
 
 WIDE, NARROW = 720, 340
-LONG_CELL = 9
+LONG_CELL, LONG_LABEL = 9, 16
 
 
 def order_styles(names: Iterable[str]) -> dict[str, str]:
@@ -40,9 +40,9 @@ def cpu_bars(rows: Sequence[Row], styles: Mapping[str, str]) -> list[Bar]:
     ]
 
 
-def wide(cell: str) -> str:
-    """Return the class that gives a long cell a line of its own on narrow pages."""
-    return ' class="full"' if len(cell) > LONG_CELL else ""
+def wide(cell: str, label: str = "") -> str:
+    """Return the class that gives a long cell, or one with a long name, a line of its own on narrow pages."""
+    return ' class="full"' if len(cell) > LONG_CELL or len(label) > LONG_LABEL else ""
 
 
 def paragraphs(sentences: Iterable[str]) -> str:

@@ -118,6 +118,12 @@ def fit_names(names: Sequence[str], least: int) -> int:
     return max(least, round(LETTER * max(map(len, names), default=0)) + 16)
 
 
+def shorten(name: str, pixels: float) -> str:
+    """Return a name that fits into so many pixels, with an ellipsis where it is cut."""
+    room = max(1, int(pixels / LETTER))
+    return name if len(name) <= room else name[: room - 1] + "…"
+
+
 def draw_bars(bars: Sequence[Bar], unit: str, title: str, width: int, style: str) -> str:
     """Return horizontal bars, one a row, with whiskers and marks.
 
@@ -145,7 +151,11 @@ def draw_bar(bar: Bar, axis: Axis, y: float, step: float, width: int, narrow: bo
     height = 16.0
     up = y + (22 if narrow else (step - height) / 2)
     middle = up + height / 2
-    parts = [text(axis.start, y + 17, bar.label) if narrow else text(axis.start - 8, middle + 4, bar.label, "", "end")]
+    parts = [
+        text(axis.start, y + 17, shorten(bar.label, width - 90))
+        if narrow
+        else text(axis.start - 8, middle + 4, bar.label, "", "end")
+    ]
     if bar.note:
         parts.append(text(axis.start + 4, middle + 4, bar.note, "failed"))
         return parts
@@ -183,7 +193,7 @@ def draw_latencies(
     """Return a line for each (name, style, percent -> value): the value that so many percent did not exceed."""
     narrow = width < 500
     names = fit_names([name for name, _, _ in series], 78)
-    left, right, top, height = (40, min(names, 130), 10, 300) if narrow else (56, max(names, 104), 10, 320)
+    left, right, top, height = (40, min(names, 136), 10, 300) if narrow else (56, max(names, 104), 10, 320)
     percents = sorted({percent for _, _, values in series for percent in values})
     axis = fit_axis([v for _, _, values in series for v in values.values()], top + height, top)
     parts = []
@@ -200,7 +210,7 @@ def draw_latencies(
     for (name, kind, values), place in zip(series, places, strict=True):
         points = " ".join(f"{across[p]:g},{axis.place(values[p]):g}" for p in percents if p in values)
         parts.append(f'<polyline points="{points}" class="{kind} stroke"/>')
-        parts.append(text(width - right + 8, place + 4, name, f"{kind} name"))
+        parts.append(text(width - right + 8, place + 4, shorten(name, right - 12), f"{kind} name"))
     parts.append(text((left + width - right) / 2, top + height + 2 * LINE + 4, unit, "axis", "middle"))
     return frame(width, top + height + 2 * LINE + 12, title, parts, style)
 
@@ -221,14 +231,16 @@ def draw_ratios(ratios: Sequence[Ratio], unit: str, title: str, width: int, styl
         middle = y + (28 if narrow else step / 2)
         low, high = axis.place(ratio.low), axis.place(ratio.high)
         parts += [
-            text(left, y + 15, ratio.label) if narrow else text(left - 10, middle + 4, ratio.label, "", "end"),
+            text(left, y + 15, shorten(ratio.label, width - left - 110))
+            if narrow
+            else text(left - 10, middle + 4, ratio.label, "", "end"),
             line(left, middle, width - right, middle, "grid"),
             line(low, middle, high, middle, "whisker"),
             f'<circle cx="{axis.place(ratio.value):g}" cy="{middle:g}" r="4.5" class="dot"/>',
         ]
         if ratio.mark:
             x = axis.place(ratio.mark)
-            parts.append(f'<path d="M{x:g} {middle - 7:g} l6 7 l-6 7 l-6 -7 z" class="mark"/>')
+            parts.append(f'<path d="M{x:g} {middle - 7:g} l6 7 l-6 7 l-6 -7 z" class="mark hollow"/>')
         shown = significant(ratio.value) + (f" / {significant(ratio.mark)}" if ratio.mark else "")
         parts.append(text(width - 8, y + 15 if narrow else middle + 4, shown, "value", "end"))
     parts.append(text((left + width - right) / 2, bottom + 2 * LINE + 3, unit, "axis", "middle"))
@@ -239,7 +251,7 @@ def draw_lines(lines: Sequence[Line], unit: str, title: str, width: int, style: 
     """Return values around 1 over time, on a plain scale; names stand at the right of the lines that have one."""
     narrow = width < 500
     named = [item for item in lines if item.named][:STEADY_NAMES]
-    right = min(fit_names([item.label for item in named], 16), 130 if narrow else 240)
+    right = min(fit_names([item.label for item in named], 16), 136 if narrow else 240)
     left, top, height = 40, 10, 150
     low = min(value for item in lines for _, value in item.points)
     high = max(value for item in lines for _, value in item.points)
@@ -264,7 +276,7 @@ def draw_lines(lines: Sequence[Line], unit: str, title: str, width: int, style: 
         parts.append(f'<polyline points="{points}" class="{item.style} stroke {"" if item.named else "faint"}"/>')
     places = spread_labels([up(item.points[-1][1]) for item in named], LINE, top + 4, top + height)
     for item, place in zip(named, places, strict=True):
-        parts.append(text(width - right + 8, place + 4, item.label, f"{item.style} name"))
+        parts.append(text(width - right + 8, place + 4, shorten(item.label, right - 12), f"{item.style} name"))
     for moment in (begin, end):
         anchor = "start" if moment == begin else "end"
         parts.append(text(across(moment), top + height + LINE, f"{moment:.1f}", "tick", anchor))
