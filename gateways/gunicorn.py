@@ -30,7 +30,7 @@ from gateways.config.targets import CALLABLE_MODULE, Target, TargetError, read_t
 from gateways.core.errors import ConfigurationError, LoadError
 from gateways.core.mounts import Mount, MountTable
 from gateways.core.request import parse_peer
-from gateways.listening import check_exposure, format_address, make_listener
+from gateways.listening import check_exposure, format_address, make_listeners
 from gateways.serve.loop import ConnectionLoop
 
 if TYPE_CHECKING:
@@ -242,10 +242,7 @@ class Worker(BaseWorker):
     def run(self) -> None:
         """Serve until told to stop. What a worker runs, once the application is loaded."""
         pool = self._pool
-        listeners = [
-            make_listener(sock, place.wire, pool, self.log)
-            for sock, place in zip(self._listening, pool.listen, strict=True)
-        ]
+        listeners = make_listeners(self._listening, pool, self.log)
         limit = self.max_requests if self.max_requests < sys.maxsize else 0
         self._next_beat = 0.0
         self._pause = min(LOOK, self.timeout) if self.timeout else LOOK
@@ -280,11 +277,12 @@ class Worker(BaseWorker):
         if self.alive and self._loop.is_spent:
             self.log.info("Autorestarting worker after current request.")
 
-    def _look(self) -> None:
+    def _look(self) -> float:
         self.beat()
         if self.ppid != os.getppid() and self._loop.stop_kind != "stop":
             self.log.info("Parent changed, shutting down: %s", self)
             self._loop.stop("stop")
+        return self._pause
 
     def _obey(self) -> None:
         os.read(self.PIPE[0], 4096)

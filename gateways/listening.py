@@ -15,57 +15,53 @@ if TYPE_CHECKING:
 
     from gateways.config.settings import PoolSettings
     from gateways.core.interfaces import Log, WireFactory
+    from gateways.core.limits import WireLimits
     from gateways.core.request import Endpoint
     from gateways.serve.listener import Listener
 
 
-def make_http(endpoint: Endpoint, pool: PoolSettings, _log: Log) -> WireFactory:
+def make_http(endpoint: Endpoint, _pool: PoolSettings, _log: Log, limits: WireLimits) -> WireFactory:
     """Return what makes the ``http`` wire of a connection."""
     from gateways.wire.http import HTTPWire
 
-    limits = pool.wire_limits()
     date = make_clock()
     return lambda peer: HTTPWire(endpoint, peer, limits, date)
 
 
-def make_fastcgi(endpoint: Endpoint, pool: PoolSettings, _log: Log) -> WireFactory:
+def make_fastcgi(endpoint: Endpoint, pool: PoolSettings, _log: Log, limits: WireLimits) -> WireFactory:
     """Return what makes the ``fastcgi`` wire of a connection."""
     from gateways.wire.fastcgi import FastCGIWire
 
-    limits = pool.wire_limits()
     most = str(pool.max_servers)
     values = {"FCGI_MAX_CONNS": most, "FCGI_MAX_REQS": most, "FCGI_MPXS_CONNS": "0"}
     longest = min(limits.head, MAX_BLOCK)
     return lambda peer: FastCGIWire(endpoint, peer, limits, values, longest)
 
 
-def make_scgi(endpoint: Endpoint, pool: PoolSettings, _log: Log) -> WireFactory:
+def make_scgi(endpoint: Endpoint, _pool: PoolSettings, _log: Log, limits: WireLimits) -> WireFactory:
     """Return what makes the ``scgi`` wire of a connection."""
     from gateways.wire.scgi import SCGIWire
 
-    limits = pool.wire_limits()
     longest = min(limits.head, MAX_BLOCK)
     return lambda peer: SCGIWire(endpoint, peer, limits, longest)
 
 
-def make_ajp(endpoint: Endpoint, pool: PoolSettings, _log: Log) -> WireFactory:
+def make_ajp(endpoint: Endpoint, pool: PoolSettings, _log: Log, limits: WireLimits) -> WireFactory:
     """Return what makes the ``ajp`` wire of a connection."""
     import re
 
     from gateways.wire.ajp import AJPWire
     from gateways.wire.ajp_checks import FrontRules
 
-    limits = pool.wire_limits()
     pattern = re.compile(pool.allowed_attributes) if pool.allowed_attributes else None
     rules = FrontRules(pool.secret, pool.trust_remote_user, pattern)
     return lambda peer: AJPWire(endpoint, peer, limits, rules, pool.packet_size)
 
 
-def make_uwsgi(endpoint: Endpoint, pool: PoolSettings, log: Log) -> WireFactory:
+def make_uwsgi(endpoint: Endpoint, _pool: PoolSettings, log: Log, limits: WireLimits) -> WireFactory:
     """Return what makes the ``uwsgi`` wire of a connection; what it notes is logged, each sentence once (U01)."""
     from gateways.wire.uwsgi import UwsgiWire
 
-    limits = pool.wire_limits()
     notes = NoteLog(log)
 
     def make(peer: object) -> UwsgiWire:
@@ -76,14 +72,14 @@ def make_uwsgi(endpoint: Endpoint, pool: PoolSettings, log: Log) -> WireFactory:
     return make
 
 
-WIRE_MAKERS: dict[str, Callable[[Endpoint, PoolSettings, Log], WireFactory]] = {
+WIRE_MAKERS: dict[str, Callable[[Endpoint, PoolSettings, Log, WireLimits], WireFactory]] = {
     "http": make_http,
     "fastcgi": make_fastcgi,
     "scgi": make_scgi,
     "ajp": make_ajp,
     "uwsgi": make_uwsgi,
 }
-"""What makes each wire: ``make(endpoint, pool, log)`` gives ``factory(peer)``, which is called for each connection."""
+"""What makes each wire: ``make(endpoint, pool, log, limits)`` gives ``factory(peer)``, called for each connection."""
 
 
 def open_http(method: str, _request_id: int) -> bytes:
@@ -110,7 +106,7 @@ def make_apology(wire: str, pool: PoolSettings) -> Callable[[str, int], bytes]:
         from gateways.core.request import Endpoint
         from gateways.serve.stdio import StderrLog
 
-        talk = WIRE_MAKERS[wire](Endpoint("", ""), pool, StderrLog())("")
+        talk = WIRE_MAKERS[wire](Endpoint("", ""), pool, StderrLog(), pool.wire_limits())("")
         if wire in OPENINGS:
             talk.receive(OPENINGS[wire](method, request_id))
             talk.take_request()
@@ -155,18 +151,31 @@ def make_clock() -> Callable[[], str]:
     return date
 
 
-def make_listener(sock: socket.socket, wire: str, pool: PoolSettings, log: Log) -> Listener:
-    """Return what accepts on ``sock`` and speaks ``wire`` there, with those whom the pool allows."""
+def make_listener(
+    sock: socket.socket, wire: str, pool: PoolSettings, log: Log, number: int = 0, limits: WireLimits | None = None
+) -> Listener:
+    """Return what accepts on ``sock`` and speaks ``wire`` there, with those whom the pool allows.
+
+    ``number``: which of the pool's listeners it is. ``limits``: of its parsers, where they are not the pool's.
+    """
     from gateways.core.request import Endpoint
     from gateways.serve.listener import GuardedListener, Listener
     from gateways.serve.names import find_server_name
 
     name, port = find_server_name(sock)
     endpoint = Endpoint(pool.server_name or name, port, pool.trusted_proxies)
-    factory = WIRE_MAKERS[wire](endpoint, pool, log)
+    factory = WIRE_MAKERS[wire](endpoint, pool, log, limits or pool.wire_limits())
     if pool.allowed_peers.written:
-        return GuardedListener(sock, factory, pool.allowed_peers, log)
-    return Listener(sock, factory)
+        return GuardedListener(sock, factory, pool.allowed_peers, log, number)
+    return Listener(sock, factory, number)
+
+
+def make_listeners(
+    sockets: Sequence[socket.socket], pool: PoolSettings, log: Log, limits: WireLimits | None = None
+) -> list[Listener]:
+    """Return what accepts on each of a pool's sockets."""
+    places = zip(sockets, pool.listen, strict=True)
+    return [make_listener(sock, place.wire, pool, log, number, limits) for number, (sock, place) in enumerate(places)]
 
 
 def check_exposure(sockets: Sequence[socket.socket], pool: PoolSettings) -> None:

@@ -134,7 +134,8 @@ def run_worker(
     """
     import sys
 
-    from gateways.listening import make_listener
+    from gateways.door import open_door
+    from gateways.listening import make_listeners
     from gateways.serve.loop import ConnectionLoop
 
     begin_work()
@@ -145,10 +146,11 @@ def run_worker(
             sys.path.insert(0, folder)
     mounts = make()
     load_mounts(mounts)
-    listeners = [
-        make_listener(sock, place.wire, pool, worker.log)
-        for sock, place in zip(worker.listeners, pool.listen, strict=True)
-    ]
+    listeners = make_listeners(worker.listeners, pool, worker.log)
+    sharing = None
+    if worker.door is not None:
+        handed, sharing = open_door(worker.door, worker.line, worker.slot.shared, listeners, pool, worker.log)
+        listeners.append(handed)
     loop = ConnectionLoop(
         listeners,
         MountTable(mounts),
@@ -160,6 +162,7 @@ def run_worker(
         one_connection=worker.one_connection,
         access=access,
         watch=worker.slot if pool.request_timeout else None,
+        sharing=sharing,
     )
 
     def obey() -> None:
@@ -198,6 +201,7 @@ def make_pool(
     Its access log is opened here, by whoever starts the workers: they may be nobody who is allowed to. Raise
     ``ConfigurationError`` when it cannot be.
     """
+    from gateways.door import limits_queue, make_keeper
     from gateways.listening import make_apology
     from gateways.process.limits import PoolLimits
     from gateways.process.pool import Pool
@@ -228,6 +232,8 @@ def make_pool(
         lambda worker: run_worker(worker, pool, make, announce, access),
         identity,
         apologies,
+        make_keeper(pool, access),
+        limits_queue(pool),
     )
 
 

@@ -203,6 +203,21 @@ DIRECTIVES: tuple[Directive, ...] = (
         "ListenBacklog", _POOL, whole(1, 65535), 2048, "Connections that the kernel holds for the pool.", "connections"
     ),
     Directive(
+        "MaxQueue", _POOL, whole(0, 65535), 0,
+        "How many connections may wait while MaxServers workers are busy; one more is answered 503 at once.",
+        "connections", zero="any number",
+    ),
+    Directive(
+        "QueueTimeout", _POOL, number("seconds", 0, _DAY), 0.0,
+        "How long a connection may wait while MaxServers workers are busy, before it is answered 503.", "seconds",
+        zero="without limit",
+    ),
+    Directive(
+        "ShareConnections", _POOL, kinds.BOOLEAN, True,
+        "Whether a request on a kept connection, whose worker is at another request for longer, goes to a free worker. "
+        "It takes a process more, once a worker keeps several connections.",
+    ),
+    Directive(
         "KeepAliveTimeout", _POOL, number("seconds", 0, _DAY), 5.0,
         "How long an idle connection is kept for its next request.", "seconds", zero="without limit",
     ),

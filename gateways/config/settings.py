@@ -62,6 +62,9 @@ class PoolSettings:
     slow_request_timeout: float
     graceful_timeout: float
     listen_backlog: int
+    max_queue: int
+    queue_timeout: float
+    share_connections: bool
     keep_alive_timeout: float
     header_timeout: float
     body_timeout: float

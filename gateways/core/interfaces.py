@@ -7,9 +7,11 @@ Import this module under ``TYPE_CHECKING`` only: ``typing`` is not free, and pla
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from socket import socket
 from typing import IO, Any, Protocol
 
 from gateways.core.request import Request
+from gateways.core.tally import Tally
 
 FieldList = Sequence[tuple[str, str]]
 """Response fields in order: names and values are ``str`` of Latin-1 characters."""
@@ -228,6 +230,26 @@ class Watch(Protocol):
 
     def owe(self, fd: int, request_id: int) -> None: ...
     def answer(self) -> None: ...
+
+
+class Board(Protocol):
+    """The scoreboard, as a pool's doorman sees it."""
+
+    def read_works(self, lines: int) -> list[tuple[int, int, int, int, int]]:
+        """Return of each of the first lines: state, whether closing, requests, mark served, generation."""
+
+    def write_taking(self, index: int, taking: bool) -> None: ...
+
+
+class Door(Protocol):
+    """What a pool's workers and its doorman share: see ``process.door``."""
+
+    pool: str
+    tally: Tally
+    knocking: socket
+    knocks: socket
+    handing: socket
+    handed: socket
 
 
 StartResponse = Callable[..., Callable[[bytes], object]]

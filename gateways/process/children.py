@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import NamedTuple
 
-from gateways.process.pool import Generation
+from gateways.process.pool import Generation, Pool
 from gateways.process.scoreboard import SEEN_AFTER, Scoreboard, SlotReading, State
 from gateways.process.signals import signals_blocked
 from gateways.process.worker import Worker, run_worker
@@ -122,17 +122,19 @@ def spawn_child(
     now: float,
     make: Callable[[], Worker],
     give_up: Callable[[], None],
+    pool: Pool | None = None,
 ) -> Child:
     """Fork one worker on line ``index``; return what the supervisor knows of it. ``OSError`` if it cannot be forked.
 
-    In the child ``give_up()`` closes what is the supervisor's, and ``make()`` makes the worker that it is.
+    In the child ``give_up()`` closes what is the supervisor's, and ``make()`` makes the worker that it is. ``pool``:
+    what it runs, where that is not its generation's.
     """
     board.open_line(index, generation.number, now)
     try:
         with signals_blocked():
             pid = os.fork()
             if pid == 0:
-                run_worker(make, generation.pool, give_up)
+                run_worker(make, pool or generation.pool, give_up)
     except OSError:
         board.close_line(index)
         raise

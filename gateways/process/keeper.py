@@ -10,7 +10,8 @@ import select
 from collections.abc import Iterable, Iterator
 from socket import socket
 
-from gateways.process.children import Death, read_resident
+from gateways.process.children import Child, Death, read_resident
+from gateways.process.door import Door, Doormen
 from gateways.process.limits import WAITING_MANAGERS, PoolLimits
 from gateways.process.pool import Generation, Pool
 from gateways.process.report import PoolReport
@@ -41,6 +42,7 @@ class Keeper:
         self._paused: int | None = None
         self._generations = 0
         self.roster = Roster(pool.limits.shift(shift).slots, household)
+        self.doormen = Doormen(household)
         self.candidate: Generation | None = None
         self.current = self._generation(pool)
         self.current.target = self.limits.first_servers
@@ -90,6 +92,8 @@ class Keeper:
 
     def bury(self, death: Death, now: float) -> bool:
         """Take note of a death; return whether it was one of this pool."""
+        if self.doormen.bury(death):
+            return True
         found = self.roster.bury(death, now)
         if found is None:
             return False
@@ -100,6 +104,7 @@ class Keeper:
         """See what the workers have come to, and act on those whose time is over."""
         self._owed += self.roster.observe(now)
         self.roster.kill_overdue(now)
+        self.doormen.kill_overdue(now)
         limits = self.current.pool.limits
         if limits.watches_requests:
             for child in self.roster:
@@ -107,6 +112,7 @@ class Keeper:
 
     def maintain(self, now: float) -> None:
         """Start and retire: one kind of decision a method, each a plan of ``spares`` and its execution."""
+        self.doormen.look(self.generations, self.roster.board, self.limits.max_servers, now)
         if self.over:
             return
         if self.candidate is not None:
@@ -129,6 +135,8 @@ class Keeper:
 
     def moments(self, now: float) -> Iterator[float]:
         """Yield the moments at which there is something to do, however quiet it is (monotonic seconds)."""
+        for child in self.doormen:
+            yield child.kill_at
         for child in self.roster:
             yield child.kill_at
             yield self._stacks.plan(child, self.current.pool.limits)
@@ -137,6 +145,16 @@ class Keeper:
             for generation in self.generations:
                 if generation.backoff.until > now:
                     yield generation.backoff.until
+
+    @property
+    def everybody(self) -> list[Child]:
+        """Its workers and its doormen."""
+        return [*self.roster, *self.doormen]
+
+    def watched(self, now: float) -> list[socket]:
+        """Return what the supervisor waits on for this pool: what nobody else would answer."""
+        doors = [each.door.knocks for each in self.generations if each.door and self.doormen.is_missing(each, now)]
+        return doors + (self.current.entrances if self.wants_listeners(now) else [])
 
     def wants_listeners(self, now: float) -> bool:
         """True when a connection that comes would find no worker that could be started for it."""
@@ -215,7 +233,7 @@ class Keeper:
         if limits.max_memory:
             self._weigh(limits.max_memory)
         idle, busy = self.roster.count(current)
-        waiting = limits.manager in WAITING_MANAGERS and not idle and has_connection(current.pool.listeners)
+        waiting = limits.manager in WAITING_MANAGERS and not idle and has_connection(current.entrances)
         resting = [
             child
             for child in self.roster.serving(current)
@@ -303,6 +321,11 @@ class Keeper:
         for child in self.roster:
             child.retire(now)
 
+    def kill(self) -> None:
+        """End everybody now."""
+        for child in self.everybody:
+            child.kill()
+
     def stop(self, now: float) -> None:
         """Tell everybody to leave after the current request."""
         for child in self.roster:
@@ -312,7 +335,10 @@ class Keeper:
 
     def _generation(self, pool: Pool) -> Generation:
         self._generations += 1
-        return Generation(self._generations, pool, 1)
+        generation = Generation(self._generations, pool, 1)
+        if pool.keep_door is not None:
+            generation.door = Door(pool.name, pool.always_kept, self.doormen.tally)
+        return generation
 
     def _adopt(self, candidate: Generation) -> None:
         old, self.current, self.candidate = self.current, candidate, None

@@ -15,6 +15,7 @@ from gateways.process.limits import PoolLimits
 from gateways.process.privileges import Identity
 
 if TYPE_CHECKING:
+    from gateways.process.door import Door
     from gateways.process.worker import Worker
 
 
@@ -29,7 +30,9 @@ class Pool:
     ``serve(worker)`` runs in each worker: it loads the application, calls ``worker.ready()``, serves, and returns
     when the worker is to leave. ``identity``: whom a worker becomes before that; None to stay who the supervisor is.
     ``apologies``: one for each listener, what tells a client there that its request took too long:
-    ``apologies[i](method, request_id)`` gives the bytes. Without any, nothing is said.
+    ``apologies[i](method, request_id)`` gives the bytes. Without any, nothing is said. ``keep_door(worker, door=,
+    board=, generation=)`` runs in the pool's doorman, if it is to have one; ``always_kept``: from the start, and not
+    only once a worker knocks.
     """
 
     name: str
@@ -38,6 +41,8 @@ class Pool:
     serve: Callable[[Worker], None]
     identity: Identity | None = None
     apologies: Sequence[Apology] = ()
+    keep_door: Callable[..., None] | None = None
+    always_kept: bool = False
 
 
 class Generation:
@@ -45,10 +50,10 @@ class Generation:
 
     ``number`` counts from 1. ``target``: how many workers it is first to reach, ``filled`` once it has.
     ``proven``: a worker of it has been ready. ``boot_failures``: workers in a row that died before they were ready;
-    ``reason``: how the last of them died.
+    ``reason``: how the last of them died. ``door``: what they share with their doorman, if they are to have one.
     """
 
-    __slots__ = ("backoff", "boot_failures", "filled", "number", "pool", "proven", "reason", "target")
+    __slots__ = ("backoff", "boot_failures", "door", "filled", "number", "pool", "proven", "reason", "target")
 
     def __init__(self, number: int, pool: Pool, target: int) -> None:
         self.number = number
@@ -59,6 +64,12 @@ class Generation:
         self.boot_failures = 0
         self.reason = ""
         self.backoff = Backoff()
+        self.door: Door | None = None
+
+    @property
+    def entrances(self) -> list[socket]:
+        """Where connections come from: its listeners, and its door."""
+        return [*self.pool.listeners, *((self.door.handed,) if self.door is not None else ())]
 
     @property
     def hopeless(self) -> bool:

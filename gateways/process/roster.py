@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gateways.process.apologies import Apologies
 from gateways.process.children import Child, Death, format_death, judge_death, spawn_child
+from gateways.process.limits import MOST_SERVERS
 from gateways.process.pool import Generation
 from gateways.process.scoreboard import Scoreboard, SlotReading, State
 from gateways.process.signals import Bell
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from gateways.core.interfaces import Log
 
 SETTLED_AGE = 1.0
+MOST_LINES = 2 * MOST_SERVERS + 2
+"""Lines of the largest pool that there may be: one scoreboard serves it from the first worker to the last."""
 
 
 class Household(NamedTuple):
@@ -49,7 +52,7 @@ class Roster:
     """The children of one pool, by pid."""
 
     def __init__(self, size: int, household: Household) -> None:
-        self._board = Scoreboard(size)
+        self.board = Scoreboard(size, MOST_LINES)
         self._household = household
         self._log = household.log
         self._children: dict[int, Child] = {}
@@ -69,8 +72,7 @@ class Roster:
 
     def make_room(self, size: int) -> None:
         """See that there are at least ``size`` lines for children to come; those that live keep theirs."""
-        if self._board.size < size:
-            self._board = Scoreboard(size)
+        self.board.grow(size)
 
     def serving(self, generation: Generation) -> list[Child]:
         """Return the children of ``generation`` that are not leaving."""
@@ -101,8 +103,8 @@ class Roster:
         spawned: list[Child] = []
         if count <= 0:
             return spawned
-        used = {child.index for child in self if child.board is self._board}
-        free = [index for index in range(self._board.size) if index not in used][:count]
+        used = {child.index for child in self}
+        free = [index for index in range(self.board.size) if index not in used][:count]
         for index in free:
             try:
                 child = self._fork(generation, index, now)
@@ -120,7 +122,9 @@ class Roster:
 
         def make() -> Worker:
             limits = generation.pool.limits
-            slot = self._board.slot(index)
+            slot = self.board.slot(index)
+            if generation.door is not None:
+                generation.door.leave_to_worker()
             most = limits.plan_max_requests(chance)
             worker = Worker(
                 slot,
@@ -131,6 +135,8 @@ class Roster:
                 household.news,
                 limits.manager == "fork",
                 household.stacks_fd,
+                generation.door,
+                index,
             )
             slot.set_up(limits.watches_requests or limits.shows_requests, limits.plan_due(most), worker.tell)
             return worker
@@ -138,7 +144,7 @@ class Roster:
         # What exists now stays shared between the workers: no collector of theirs will write to it.
         gc.freeze()
         try:
-            return spawn_child(generation, self._board, index, now, make, partial(household.give_up, generation))
+            return spawn_child(generation, self.board, index, now, make, partial(household.give_up, generation))
         finally:
             gc.unfreeze()
 

@@ -12,15 +12,17 @@ from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple
 
+from gateways.core import states
+
 
 class State(IntEnum):
     """What a worker is doing."""
 
-    DEAD = 0
-    STARTING = 1
-    IDLE = 2
-    BUSY = 3
-    CLOSING = 4
+    DEAD = states.DEAD
+    STARTING = states.STARTING
+    IDLE = states.IDLE
+    BUSY = states.BUSY
+    CLOSING = states.CLOSING
 
 
 TRANSITIONS: dict[State, frozenset[State]] = {
@@ -41,12 +43,12 @@ SEEN_AFTER: dict[State, frozenset[State]] = {
 }
 """What a reader who looks now and then may find after what it last found, while the worker lives."""
 
-# One line is 512 bytes, so that no two workers write to one cache line: eight words of 8 bytes, a note, whom the worker
+# One line is 512 bytes, so that no two workers write to one cache line: ten words of 8 bytes, a note, whom the worker
 # owes an answer, then the state and the request, which one store sets together.
-WORDS = 8
+WORDS = 10
 LINE_WORDS = 64
 LINE_BYTES = LINE_WORDS * 8
-PID, DUE, CLOSING, REQUESTS, GENERATION, STARTED, NOTE_LENGTH, SINCE = range(WORDS)
+PID, DUE, CLOSING, REQUESTS, GENERATION, STARTED, NOTE_LENGTH, SINCE, SERVED, TAKING = range(WORDS)
 NOTE = WORDS * 8
 STATE = 32
 OWED = STATE - 1
@@ -57,6 +59,7 @@ MOST_REQUEST_ID = 0xFFFF
 _BEGIN = Struct(f"@q{METHOD_BYTES}s{LINE_BYTES - STATE * 8 - 8 - METHOD_BYTES}s")
 _store_request = _BEGIN.pack_into
 
+_WORK = (STATE, CLOSING, REQUESTS, SERVED, GENERATION)
 _IDLE = int(State.IDLE)
 _BUSY = int(State.BUSY)
 
@@ -83,16 +86,19 @@ class Slot:
     """The worker's side of one line. Each call is one or two stores: no system call, no clock, no check.
 
     ``due``: the count of requests at which ``call_due()`` is called, 0 for never. ``notes_requests``: write down what
-    is asked for, for the time limits and the status page; without them nobody pays for it.
+    is asked for, for the time limits and the status page; without them nobody pays for it. ``shared``: two words that
+    the worker and the pool's doorman tell each other: the mark of the connection that is served, and, by the doorman,
+    whether it takes this worker's other connections.
     """
 
-    __slots__ = ("_call_due", "_due", "_line", "_notes", "_owed", "_state", "_words", "requests")
+    __slots__ = ("_call_due", "_due", "_line", "_notes", "_owed", "_state", "_words", "requests", "shared")
 
     def __init__(self, line: memoryview) -> None:
         self._line = line
         self._words = line[:NOTE].cast("q")
         self._owed = line[OWED * 8 : STATE * 8].cast("q")
         self._state = line[STATE * 8 : STATE * 8 + 8].cast("q")
+        self.shared = line[SERVED * 8 : TAKING * 8 + 8].cast("q")
         self._notes = False
         self._due = 0
         self._call_due: Callable[[], None] | None = None
@@ -140,7 +146,7 @@ class Slot:
             self._call_due()
 
     def note(self, text: str) -> None:
-        """Leave ``text`` (cut to 184 bytes) for whoever reads the line: why this worker could not start."""
+        """Leave ``text`` (cut to 168 bytes) for whoever reads the line: why this worker could not start."""
         data = text.encode("utf-8", "replace")[:NOTE_BYTES]
         self._line[NOTE : NOTE + len(data)] = data
         self._words[NOTE_LENGTH] = len(data)
@@ -162,13 +168,16 @@ class Progress(NamedTuple):
 
 
 class Scoreboard:
-    """The supervisor's and the readers' side: ``size`` lines of anonymous memory that children inherit."""
+    """The supervisor's and the readers' side: ``size`` lines of anonymous memory that children inherit.
 
-    def __init__(self, size: int) -> None:
+    ``most``: how many it may come to hold. Lines that were never used take no memory.
+    """
+
+    def __init__(self, size: int, most: int = 0) -> None:
         if size < 1:
             raise ValueError("a scoreboard has at least one line")
         self.size = size
-        self._bytes = memoryview(mmap.mmap(-1, size * LINE_BYTES))
+        self._bytes = memoryview(mmap.mmap(-1, max(size, most) * LINE_BYTES))
         self._words = self._bytes.cast("q")
 
     def slot(self, index: int) -> Slot:
@@ -188,6 +197,8 @@ class Scoreboard:
             (STARTED, int(now * 1e9)),
             (NOTE_LENGTH, 0),
             (SINCE, int(now * 1e9)),
+            (SERVED, 0),
+            (TAKING, 0),
             (OWED, 0),
             (STATE, int(State.STARTING)),
         ):
@@ -230,6 +241,25 @@ class Scoreboard:
         words = self._words
         state = _read_state(words[word + STATE], words[word + CLOSING])
         return Progress(state, max(0, words[word + REQUESTS]), words[word + DUE] != 0)
+
+    def read_works(self, lines: int) -> list[tuple[int, int, int, int, int]]:
+        """Return what the workers of the first lines are at: state, whether closing, requests, mark served, generation.
+
+        Two readings of a worker that are equal, and busy, are of one request. A state is not checked here.
+        """
+        end = lines * LINE_WORDS
+        words = self._words
+        return list(zip(*(words[at:end:LINE_WORDS].tolist() for at in _WORK), strict=True))
+
+    def write_taking(self, index: int, taking: bool) -> None:
+        """Say that the worker's waiting connections may be taken: the doorman's to write."""
+        self._words[self._start(index) + TAKING] = taking
+
+    def grow(self, size: int) -> None:
+        """Have at least ``size`` lines. Raise ``ValueError`` beyond what it may hold."""
+        if size * LINE_BYTES > self._bytes.nbytes:
+            raise ValueError(f"this scoreboard cannot hold {size} lines")
+        self.size = max(self.size, size)
 
     def read_debt(self, index: int) -> Debt | None:
         """Return the answer that the worker of line ``index`` owes; None for none, or for a word without sense."""

@@ -117,6 +117,9 @@ class Supervisor:
             # Children are left only after a fault of ours, or when they cannot be killed: they must not outlive us.
             self._bury_all()
             self._close_listeners()
+            for generation in [each for keeper in self._keepers for each in keeper.generations]:
+                if generation.door is not None:
+                    generation.door.close()
             if self._port is not None:
                 self._port.close()
             if self._pid_file is not None:
@@ -180,8 +183,8 @@ class Supervisor:
             self._rise(Stop.STOP)
         elif not self._settled and not any(keeper.unsettled for keeper in self._keepers):
             self._settle()
-        if any(keeper.over and not len(keeper.roster) and not keeper.failed for keeper in self._keepers):
-            self._keepers = [keeper for keeper in self._keepers if not keeper.over or keeper.failed or keeper.roster]
+        if any(keeper.over and not keeper.everybody and not keeper.failed for keeper in self._keepers):
+            self._keepers = [keeper for keeper in self._keepers if not keeper.over or keeper.failed or keeper.everybody]
 
     def _plan_wake(self, now: float) -> float:
         moments = [
@@ -204,8 +207,7 @@ class Supervisor:
         port = [] if self._port is None or self._port.closed else [self._port.fileno()]
         if self._stop is not Stop.NO:
             return port
-        hungry = [keeper for keeper in self._keepers if keeper.wants_listeners(now)]
-        return port + [listener.fileno() for keeper in hungry for listener in keeper.current.pool.listeners]
+        return port + [each.fileno() for keeper in self._keepers for each in keeper.watched(now)]
 
     def _report(self) -> Report:
         now = monotonic()
@@ -213,12 +215,12 @@ class Supervisor:
         return Report(os.getpid(), now - self._began, now, self._stop is not Stop.NO, pools)
 
     def _children(self) -> list[Child]:
-        return [child for keeper in self._keepers for child in keeper.roster]
+        return [child for keeper in self._keepers for child in keeper.everybody]
 
     def _settle(self) -> None:
         """Everything that could be started or renewed serves now: whoever waits for that is told."""
         self._settled = True
-        workers = len(self._children())
+        workers = sum(len(keeper.roster) for keeper in self._keepers)
         self._notifier.send("READY=1", f"MAINPID={os.getpid()}", f"STATUS={workers} workers serve")
         if self._reloads and self._pid_file is not None:
             failed = self._load_failed or any(keeper.refused or keeper.failed for keeper in self._keepers)
@@ -277,6 +279,8 @@ class Supervisor:
         """Close what only ``left``, of which no keeper knows any more, had."""
         kept = set(map(id, self._listeners()))
         close_listeners(listener for listener in left.pool.listeners if id(listener) not in kept)
+        if left.door is not None:
+            left.door.close()
 
     def _give_up(self, generation: Generation) -> None:
         """Close, in a new child of ``generation``, what is the supervisor's."""
@@ -292,6 +296,10 @@ class Supervisor:
         for listener in self._listeners():
             if id(listener) not in own:
                 listener.close()
+        for keeper in self._keepers:
+            for other in keeper.generations:
+                if other is not generation and other.door is not None:
+                    other.door.close()
 
     # Orders, and the way out.
 
@@ -308,11 +316,13 @@ class Supervisor:
             self._killed_at = now
         for keeper in self._keepers:
             if stop is Stop.KILL:
-                keeper.roster.kill()
+                keeper.kill()
             elif stop is Stop.STOP:
                 keeper.stop(now)
             else:
                 keeper.retire(now)
+            if stop is not Stop.KILL:
+                keeper.doormen.stop(now)
 
     def _close_listeners(self) -> None:
         if self._succession is not None and self._succession.successor:
@@ -325,7 +335,7 @@ class Supervisor:
 
     def _bury_all(self) -> None:
         for keeper in self._keepers:
-            keeper.roster.kill()
+            keeper.kill()
         deadline = monotonic() + LAST_WAIT
         while self._children() and monotonic() < deadline:
             self._signals.wait(deadline - monotonic())

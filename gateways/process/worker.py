@@ -21,6 +21,7 @@ from gateways.process.signals import STACK_SIGNAL, Bell, wake
 
 if TYPE_CHECKING:
     from gateways.core.interfaces import Log
+    from gateways.process.door import Door
 
 SERVED = 0
 FAILED = 1
@@ -29,18 +30,20 @@ FAILED = 1
 class Worker:
     """One serving process, as the code that serves sees it.
 
-    ``slot``: its line in the scoreboard. ``listeners``: to accept on. ``lifeline_fd``: readable, at its end, when the
-    supervisor is gone. ``wake_fd``: readable after a signal, until ``clear_wake``. ``max_requests``: leave after as
-    many requests, 0 for no limit. ``stop_requested``: ``""``, ``"retire"`` (accept no more, finish kept connections
-    politely) or ``"stop"`` (finish the current request, close the idle connections); check it after each wait and each
-    request.
+    ``slot``: its line in the scoreboard, number ``line``. ``door``: to its pool's doorman, if any. ``listeners``: to
+    accept on. ``lifeline_fd``: readable, at its end, when the supervisor is gone. ``wake_fd``: readable after a signal,
+    until ``clear_wake``. ``max_requests``: leave after as many requests, 0 for no limit. ``stop_requested``: ``""``,
+    ``"retire"`` (accept no more, finish kept connections politely) or ``"stop"`` (finish the current request, close the
+    idle connections); check it after each wait and each request.
     """
 
     __slots__ = (
         "_news",
         "_stacks_fd",
         "_wake",
+        "door",
         "lifeline_fd",
+        "line",
         "listeners",
         "log",
         "max_requests",
@@ -59,6 +62,8 @@ class Worker:
         news: Bell | None = None,
         one_connection: bool = False,
         stacks_fd: int = -1,
+        door: Door | None = None,
+        line: int = 0,
     ) -> None:
         self.slot = slot
         self.listeners = listeners
@@ -67,6 +72,8 @@ class Worker:
         self.log = log
         self.stop_requested = ""
         self.one_connection = one_connection
+        self.door = door
+        self.line = line
         self._news = news
         self._stacks_fd = stacks_fd
         self._wake = Bell()

@@ -40,6 +40,7 @@ class Connection:
 
     ``deadline``: the monotonic time, in seconds, at which waiting ends. ``phase``: what is waited for.
     ``request``: a request whose body is still being received. ``last``: this exchange is the connection's last.
+    ``origin``: the number of the listener that it came by. ``mark``: what it is called where it is shared, or 0.
     """
 
     __slots__ = (
@@ -48,6 +49,8 @@ class Connection:
         "deadline",
         "fd",
         "last",
+        "mark",
+        "origin",
         "phase",
         "received",
         "registered",
@@ -56,18 +59,26 @@ class Connection:
         "wire",
     )
 
-    def __init__(self, fd: int, wire: Wire, times: TimeLimits) -> None:
+    def __init__(self, fd: int, wire: Wire, times: TimeLimits, origin: int = 0) -> None:
         self.fd = fd
         self.wire = wire
         self.times = times
+        self.origin = origin
         self.request: Request | None = None
         self.last = False
         self.broken = False
         self.registered = False
+        self.mark = 0
         self.phase = HEAD
         self.deadline = 0.0
         self.began = 0.0
         self.received = 0
+
+    @property
+    def is_blank(self) -> bool:
+        """True while it waits for a request of which nothing has come."""
+        wire = self.wire
+        return self.request is None and self.phase <= HEAD and not (wire.has_partial_request or wire.buffered)
 
     def send(self, data: bytes) -> None:
         """Send all of ``data``. Raise ``ConnectionLost`` when the peer has gone or takes nothing for too long."""

@@ -19,13 +19,18 @@ if TYPE_CHECKING:
 
 
 class Listener:
-    """A listening socket and the wire that is spoken on it. ``wire(peer)`` makes the wire of one connection."""
+    """A listening socket and the wire that is spoken on it. ``wire(peer)`` makes the wire of one connection.
 
-    __slots__ = ("_accept", "fd", "sock", "wire")
+    ``number``: which of the pool's listeners it is. ``is_handed``: its connections were accepted by another process.
+    """
 
-    def __init__(self, sock: socket.socket, wire: Callable[[object], Wire]) -> None:
+    __slots__ = ("_accept", "fd", "number", "sock", "wire")
+    is_handed = False
+
+    def __init__(self, sock: socket.socket, wire: Callable[[object], Wire], number: int = 0) -> None:
         sock.setblocking(False)
         self.sock = sock
+        self.number = number
         self.fd = sock.fileno()
         self.wire = wire
         # The public accept() wraps each socket in Python objects: 5 us a connection (`bench floor`, close).
@@ -44,9 +49,14 @@ class GuardedListener(Listener):
     __slots__ = ("_admits", "_log")
 
     def __init__(
-        self, sock: socket.socket, wire: Callable[[object], Wire], admits: Callable[[str], bool], log: Log
+        self,
+        sock: socket.socket,
+        wire: Callable[[object], Wire],
+        admits: Callable[[str], bool],
+        log: Log,
+        number: int = 0,
     ) -> None:
-        super().__init__(sock, wire)
+        super().__init__(sock, wire, number)
         self._admits = admits
         self._log = log
 

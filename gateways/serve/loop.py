@@ -19,6 +19,7 @@ from gateways.serve.connection import BODY, HEAD, IDLE, LINGERING, RECEIVE, Conn
 from gateways.serve.exchange import DONE, NOT_MOUNTED, Exchange
 from gateways.serve.listener import Listener
 from gateways.serve.logged import LoggedExchange
+from gateways.serve.sharing import NOTHING_SHARED
 from gateways.serve.watched import watch_exchanges
 
 TYPE_CHECKING = False
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from gateways.core.limits import TimeLimits
     from gateways.core.mounts import MountTable
     from gateways.core.request import Request
+    from gateways.serve.sharing import Sharing
 
 MAX_CONNECTIONS = 1000
 """Connections that one process keeps waiting; beyond them the one nearest its deadline is closed."""
@@ -49,7 +51,8 @@ class ConnectionLoop:
     ``max_requests``: requests after which this process wants to be replaced, 0 for never. ``leaving`` is called once
     when it stops accepting, in place of ``slot.closing``. ``one_connection``: accept one connection, be busy as long as
     it lasts, and end with it. ``access``: what takes a note of each request, if anything. ``watch``: who is told of
-    each request before it runs and before it is answered, if anybody. ``wakeups``: descriptors of others to watch, each
+    each request before it runs and before it is answered, if anybody. ``sharing``: how waiting connections get to other
+    processes while this one is busy, if they do. ``wakeups``: descriptors of others to watch, each
     with the function to call when it is readable. ``stop_kind`` is ``""``, ``"retire"`` (kept connections get one more
     answer, within the keep-alive time) or ``"stop"`` (idle connections are closed at once).
     """
@@ -66,6 +69,7 @@ class ConnectionLoop:
         one_connection: bool = False,
         access: AccessLog | None = None,
         watch: Watch | None = None,
+        sharing: Sharing | None = None,
     ) -> None:
         self.listeners = {listener.fd: listener for listener in listeners}
         self.mounts = mounts
@@ -86,11 +90,13 @@ class ConnectionLoop:
         self._open_exchange = Exchange if access is None else LoggedExchange
         if watch is not None:
             self._open_exchange = watch_exchanges(watch, access is not None)
+        self._sharing = sharing
+        self._shared = NOTHING_SHARED if sharing is None else sharing.shared
         self._epoll = select.epoll()
         self._keep_alive = times.keep_alive or float("inf")
         self._next_sweep = 0.0
         self._accept_singly = 0
-        self._pulse: Callable[[], None] | None = None
+        self._pulse: Callable[[], float | None] | None = None
         self._longest_wait: float | None = None
 
     # The loop.
@@ -100,8 +106,16 @@ class ConnectionLoop:
         self.wakeups[fd] = function
         self._epoll.register(fd, select.EPOLLIN)
 
-    def pulse(self, seconds: float, function: Callable[[], None]) -> None:
-        """Call ``function`` after each wait, and let none last longer than ``seconds``; once, before ``run``."""
+    def unwatch(self, fd: int) -> None:
+        """Undo ``watch``, before ``fd`` is closed."""
+        del self.wakeups[fd]
+        self._epoll.unregister(fd)
+
+    def pulse(self, seconds: float | None, function: Callable[[], float | None]) -> None:
+        """Call ``function`` after each wait; before ``run``.
+
+        No wait lasts longer than ``seconds``, and later than ``function`` has returned; None for no limit.
+        """
         self._pulse = function
         self._longest_wait = seconds
 
@@ -113,13 +127,15 @@ class ConnectionLoop:
         self.slot.idle()
         poll = self._epoll.poll
         connections = self.connections
+        shared = self._shared
         pulse = self._pulse
         idle_wait = self._longest_wait
         wait = 1.0 if idle_wait is None else min(1.0, idle_wait)
         while connections or not (self.stop_kind or self._taken):
             events = poll(wait if connections else idle_wait, _BATCH)
             if pulse is not None:
-                pulse()
+                idle_wait = pulse()
+                wait = 1.0 if idle_wait is None else min(1.0, idle_wait)
             # Listeners first: with the wake-up for it, this process took the new connection out of its siblings'
             # sight, so it must not make it wait behind its own kept connections.
             if len(events) > 1:
@@ -128,6 +144,8 @@ class ConnectionLoop:
                     if fd in listeners and listeners is self.listeners:
                         self._accept(listeners[fd])
             for fd, _ in events:
+                if shared[1]:
+                    self._rejoin()
                 connection = connections.get(fd)
                 if connection is not None:
                     self._receive(connection)
@@ -151,7 +169,9 @@ class ConnectionLoop:
             self._leaving()
         if kind == "stop":
             for connection in list(self.connections.values()):
-                if connection.phase == IDLE or (connection.phase == HEAD and not connection.wire.has_partial_request):
+                if self._shared[1]:
+                    self._rejoin()
+                if connection.registered and connection.is_blank:
                     connection.last = True
                     self._receive(connection)
                     if connection.fd in self.connections:
@@ -168,7 +188,9 @@ class ConnectionLoop:
         for listener in listeners:
             self._epoll.unregister(listener.fd)
             if accept:
-                self._accept(listener)
+                # What was handed to this pool's processes has nobody else to go to.
+                while self._accept(listener) and listener.is_handed:
+                    pass
 
     # One connection.
 
@@ -197,7 +219,7 @@ class ConnectionLoop:
             if error.errno in _OUT_OF_DESCRIPTORS:
                 self._make_room(error)
             return False
-        connection = Connection(fd, listener.wire(peer), self.times)
+        connection = Connection(fd, listener.wire(peer), self.times, listener.number)
         if self._one_connection:
             # Busy from here on, not only while a request runs: the next connection needs another process.
             self._taken = True
@@ -207,6 +229,10 @@ class ConnectionLoop:
             connection.last = True
         self._receive(connection)
         return True
+
+    def adopt(self, connection: Connection) -> None:
+        """Serve a connection that somebody else has accepted."""
+        self._receive(connection)
 
     def _make_room(self, error: OSError) -> None:
         if self.connections:
@@ -304,13 +330,25 @@ class ConnectionLoop:
             connection.registered = True
             self.connections[connection.fd] = connection
             self._epoll.register(connection.fd, select.EPOLLIN)
+        if self._sharing is not None:
+            self._sharing.untold[connection] = None
 
     def _close(self, connection: Connection) -> None:
-        """Close at once. Closing the descriptor takes it out of epoll."""
+        """Close at once. Closing the descriptor takes it out of epoll, unless another process has a copy of it."""
         if connection.registered:
             del self.connections[connection.fd]
             connection.registered = False
+            if self._sharing is not None:
+                if connection.mark:
+                    self._epoll.unregister(connection.fd)
+                self._sharing.forget(connection)
         connection.close()
+
+    def _rejoin(self) -> None:
+        """Give up the connections that other processes have taken while this one was busy."""
+        assert self._sharing is not None
+        for connection in self._sharing.rejoin():
+            self._close(connection)
 
     def _linger(self, connection: Connection) -> None:
         """Close in steps (RFC 9112 9.6): an unread request must not turn into a reset that eats the response."""
@@ -323,6 +361,8 @@ class ConnectionLoop:
         connection.received = 0
         connection.phase = LINGERING
         connection.deadline = monotonic() + self.times.linger
+        if self._sharing is not None:
+            self._sharing.forget(connection)
         if not connection.registered:
             connection.registered = True
             self.connections[connection.fd] = connection
@@ -362,6 +402,11 @@ class ConnectionLoop:
     def _serve(self, connection: Connection, request: Request) -> bool:
         """Run the application for one request. True when the connection can take another."""
         slot = self.slot
+        sharing = self._sharing
+        if sharing is not None:
+            if sharing.untold:
+                sharing.tell(connection)
+            sharing.shared[0] = connection.mark
         slot.begin(request.method, request.target)
         self.served += 1
         if self.served == self.max_requests or self.stop_kind:
