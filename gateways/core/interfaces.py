@@ -7,11 +7,13 @@ Import this module under ``TYPE_CHECKING`` only: ``typing`` is not free, and pla
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from socket import socket
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from gateways.core.request import Request
 from gateways.core.tally import Tally
+
+if TYPE_CHECKING:
+    from socket import socket
 
 FieldList = Sequence[tuple[str, str]]
 """Response fields in order: names and values are ``str`` of Latin-1 characters."""
