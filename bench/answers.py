@@ -18,7 +18,7 @@ from typing import Any
 from bench.load import Job
 from bench.speeches import SPEECHES, Speech, WrongAnswer
 
-MAX_ANSWER = 1 << 20
+MAX_ANSWER = 1 << 24
 PAGE_LENGTH = 1164
 
 
@@ -59,7 +59,10 @@ def fetch(port: int, path: str, seconds: float, host: str = "127.0.0.1") -> Answ
 
 
 def exchange(
-    address: tuple[str, int], request: bytes, seconds: float, is_whole: Callable[[bytes], bool] = lambda _: False
+    address: tuple[str, int],
+    request: bytes,
+    seconds: float,
+    is_whole: Callable[[bytes | bytearray], bool] = lambda _: False,
 ) -> bytes:
     """Send a request on a new connection and return all that comes until its end, or until ``is_whole``.
 
@@ -68,13 +71,13 @@ def exchange(
     deadline = time.monotonic() + seconds
     with socket.create_connection(address, seconds) as connection:
         connection.sendall(request)
-        data = b""
+        data = bytearray()
         while not is_whole(data) and (more := connection.recv(65536)):
             data += more
             if len(data) > MAX_ANSWER:
                 raise ValueError(f"an answer longer than {MAX_ANSWER} bytes")
             connection.settimeout(max(0.001, deadline - time.monotonic()))
-    return data
+    return bytes(data)
 
 
 def ask(wire: str, port: int, path: str, seconds: float) -> Answer:
@@ -91,7 +94,7 @@ def ask(wire: str, port: int, path: str, seconds: float) -> Answer:
     return Answer(status, speech.find_type(head), body)
 
 
-def is_whole(speech: Speech, data: bytes) -> bool:
+def is_whole(speech: Speech, data: bytes | bytearray) -> bool:
     """True when an answer that tells its own end is complete; one that does not is complete with its connection."""
     return speech.delimited and 0 <= speech.find_end(data, 0) <= len(data)
 

@@ -58,8 +58,11 @@ DATABASES = {
         package="mariadb-server",
         programs=("mariadb-install-db", "mariadbd"),
         make=(
-            ("mariadb-install-db --no-defaults --datadir={folder}/data --auth-root-authentication-method=normal"
-             " --skip-test-db", ""),
+            (
+                "mariadb-install-db --no-defaults --datadir={folder}/data --skip-test-db"
+                " --auth-root-authentication-method=normal",
+                "",
+            ),
         ),
         run="mariadbd --no-defaults --datadir={folder}/data --socket={folder}/socket --pid-file={folder}/pid"
             " --skip-networking --innodb-buffer-pool-size=32M --innodb-flush-log-at-trx-commit=2",

@@ -82,26 +82,35 @@ class Overdue(Exception):
 def receive_to_end(connection: socket) -> bytes:
     """Return everything until the peer closes."""
     data = connection.recv(READ_SIZE)
-    while more := connection.recv(READ_SIZE):
-        data += more
-        if len(data) > MAX_ANSWER:
+    more = connection.recv(READ_SIZE)
+    if not more:
+        return data
+    pieces, size = [data], len(data)
+    while more:
+        pieces.append(more)
+        size += len(more)
+        if size > MAX_ANSWER:
             raise WrongAnswer(f"an answer longer than {MAX_ANSWER} bytes")
-    return data
+        more = connection.recv(READ_SIZE)
+    return b"".join(pieces)
 
 
 def receive_answer(connection: socket, speech: Speech, length: int) -> bytes:
     """Return one answer that tells its end; shorter when the peer closed early, longer when it sent too much."""
     find_end = speech.find_end
-    data = connection.recv(READ_SIZE)
-    end = find_end(data, length)
+    first = connection.recv(READ_SIZE)
+    end = find_end(first, length)
+    if 0 <= end <= len(first):
+        return first
+    data = bytearray(first)
     while end < 0 or len(data) < end:
         more = connection.recv(READ_SIZE)
         if not more or len(data) > MAX_ANSWER:
-            return data
+            break
         data += more
         if end < 0:
             end = find_end(data, length)
-    return data
+    return bytes(data)
 
 
 def run_one_by_one(job: Job, latencies: list[int]) -> int:

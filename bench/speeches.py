@@ -34,6 +34,7 @@ class WrongAnswer(Exception):
     """An answer was not the one expected; the message says how."""
 
 
+Data = bytes | bytearray
 Parts = tuple[int, bytes, bytes]
 """Status, head, body."""
 
@@ -51,7 +52,7 @@ class Speech:
 
     name: str
     format_request: Callable[[Job], bytes]
-    find_end: Callable[[bytes, int], int]
+    find_end: Callable[[Data, int], int]
     open: Callable[[bytes], Parts]
     find_type: Callable[[bytes], str]
     closes: Callable[[bytes, int], bool]
@@ -94,7 +95,7 @@ def format_http(job: Job) -> bytes:
     ).encode("ascii")
 
 
-def find_text_end(data: bytes, length: int) -> int:
+def find_text_end(data: Data, length: int) -> int:
     """Return where a body of ``length`` ends that follows an empty line."""
     head = data.find(b"\r\n\r\n")
     return head + 4 + length if head >= 0 else -1
@@ -209,7 +210,7 @@ def length(size: int) -> bytes:
     return bytes((size,)) if size < 128 else struct.pack(">I", size | 1 << 31)
 
 
-def find_fastcgi_end(data: bytes, _length: int) -> int:
+def find_fastcgi_end(data: Data, _length: int) -> int:
     """Return where END_REQUEST ends."""
     at, size = 0, len(data)
     while at + 8 <= size:
@@ -296,7 +297,7 @@ def ajp_name(name: str) -> bytes:
     return ajp_string(name) if code is None else struct.pack(">H", code)
 
 
-def find_ajp_end(data: bytes, _length: int) -> int:
+def find_ajp_end(data: Data, _length: int) -> int:
     """Return where End Response ends."""
     at, size = 0, len(data)
     while at + 5 <= size:
