@@ -16,7 +16,7 @@ from io import BytesIO
 from typing import Any
 
 from bench.load import Job
-from bench.speeches import SPEECHES, Speech, WrongAnswer
+from bench.speeches import SPEECHES, Data, Speech, WrongAnswer
 
 MAX_ANSWER = 1 << 24
 PAGE_LENGTH = 1164
@@ -62,7 +62,7 @@ def exchange(
     address: tuple[str, int],
     request: bytes,
     seconds: float,
-    is_whole: Callable[[bytes | bytearray], bool] = lambda _: False,
+    is_whole: Callable[[Data], bool] = lambda _: False,
 ) -> bytes:
     """Send a request on a new connection and return all that comes until its end, or until ``is_whole``.
 
@@ -94,7 +94,7 @@ def ask(wire: str, port: int, path: str, seconds: float) -> Answer:
     return Answer(status, speech.find_type(head), body)
 
 
-def is_whole(speech: Speech, data: bytes | bytearray) -> bool:
+def is_whole(speech: Speech, data: Data) -> bool:
     """True when an answer that tells its own end is complete; one that does not is complete with its connection."""
     return speech.delimited and 0 <= speech.find_end(data, 0) <= len(data)
 

@@ -59,8 +59,8 @@ DATABASES = {
         programs=("mariadb-install-db", "mariadbd"),
         make=(
             (
-                "mariadb-install-db --no-defaults --datadir={folder}/data --skip-test-db"
-                " --auth-root-authentication-method=normal",
+                ("mariadb-install-db --no-defaults --datadir={folder}/data --skip-test-db"
+                " --auth-root-authentication-method=normal"),
                 "",
             ),
         ),
@@ -86,7 +86,7 @@ DATABASES = {
 
 
 def find_program(name: str) -> str | None:
-    """Return the path of a program; Debian keeps PostgreSQL's in a folder for each version, of which the newest counts."""
+    """Return the path of a program; of PostgreSQL's, which Debian keeps apart, the newest."""
     newest = sorted(glob("/usr/lib/postgresql/*/bin"), key=lambda path: [int(n) for n in path.split("/")[4].split(".")])
     return shutil.which(name, path=os.pathsep.join([*reversed(newest), FOLDERS]))
 
