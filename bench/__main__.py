@@ -74,7 +74,7 @@ def main() -> int:
         print(f"bench: the server did not start: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nbench: interrupted; every server was stopped, nothing was kept", file=sys.stderr)
+        print("\nbench: interrupted; every server was stopped", file=sys.stderr)
         return INTERRUPTED
     return status
 

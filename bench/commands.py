@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bench.comparison import Options, begin_run, digest_plan, narrow_plan, run_plan
@@ -21,6 +23,8 @@ ORDER = ("modperl", "interchange", "ajp", "sendfile", "axkit")
 BUDGET, QUICK_BUDGET, ALL_BUDGET = 8.0, 1.7, 38.0
 """Minutes for one comparison, for a quick one, and for all of them together."""
 LONGEST = 24 * 60.0
+LEAST_BUDGET = 90.0
+"""Seconds that a comparison is given at least."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", default="", help=f"a comparison of bench/scenarios: {named}")
     parser.add_argument("--all", action="store_true", help=f"every comparison, in {ALL_BUDGET:g} minutes or --budget")
     parser.add_argument("--budget", type=float, help=f"minutes for everything (default {BUDGET:g} for a comparison)")
-    parser.add_argument("--resume", type=Path, help="go on with a comparison that was interrupted: its raw file")
+    parser.add_argument("--resume", type=Path, help="go on with what was interrupted: a raw file, or a folder of --all")
     parser.add_argument("--case", default="", help="part of a case's name: measure these only")
     parser.add_argument("--quick", action="store_true", help="a first look: fewer and shorter rounds")
     parser.add_argument("--rounds", type=int, help="how often everybody is measured")
@@ -37,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", default="", help="modes, or contenders and groups, to measure, with commas")
     parser.add_argument("--load", default="builtin", help="builtin (default), ab or wrk")
     parser.add_argument("--seed", type=int, help="of the order of contenders; drawn and recorded if not given")
-    parser.add_argument("--out", type=Path, help=f"the raw result's file (default: {RESULTS}/NAME-DATE.json)")
+    parser.add_argument(
+        "--out", type=Path, help=f"the raw result's file, or the folder of --all (default: in {RESULTS})"
+    )
 
 
 def is_scenario(arguments: argparse.Namespace) -> bool:
@@ -45,9 +51,9 @@ def is_scenario(arguments: argparse.Namespace) -> bool:
     return bool(arguments.name or arguments.all or arguments.resume)
 
 
-def read_options(arguments: argparse.Namespace, share: int = 1) -> Options:
+def read_options(arguments: argparse.Namespace, several: int = 1) -> Options:
     """Return the options, checked; raise ``ValueError`` with a sentence for whoever typed them."""
-    usual = QUICK_BUDGET * share if arguments.quick else ALL_BUDGET if arguments.all else BUDGET
+    usual = QUICK_BUDGET * several if arguments.quick else ALL_BUDGET if arguments.all else BUDGET
     minutes = usual if arguments.budget is None else arguments.budget
     rounds, seconds = arguments.rounds or 0, arguments.seconds or 0.0
     if not 0 <= rounds <= 1000:
@@ -57,34 +63,47 @@ def read_options(arguments: argparse.Namespace, share: int = 1) -> Options:
     if not 0 < minutes <= LONGEST:
         raise ValueError(f"--budget must be minutes, more than 0 and at most {LONGEST:g}")
     return Options(
-        rounds, seconds, arguments.seed or 0, arguments.load, arguments.quick, 60 * minutes / share,
+        rounds, seconds, arguments.seed or 0, arguments.load, arguments.quick, 60 * minutes,
         tuple(name for name in arguments.only.split(",") if name), arguments.case,
     )  # fmt: skip
 
 
 def run_scenarios(arguments: argparse.Namespace) -> int:
     """Run what was asked for; return 0, or 1 when one of a comparison's contenders failed."""
+    if arguments.all:
+        names = list_plans()
+        names = [name for name in ORDER if name in names] + [name for name in names if name not in ORDER]
+        folder = arguments.resume or arguments.out or fresh_path("all").with_suffix("")
+        return run_all(names, read_options(arguments, len(names)), folder)
     if arguments.resume:
-        return resume_scenario(arguments.resume)
-    if not arguments.all:
-        return run_scenario(arguments.name, read_options(arguments), arguments.out)
-    present = list_plans()
-    names = [name for name in ORDER if name in present] + [name for name in present if name not in ORDER]
-    statuses, options = [], read_options(arguments, len(names))
-    for number, name in enumerate(names, 1):
-        print(f"\n== {name} ({number} of {len(names)})")
-        statuses.append(run_scenario(name, options, arguments.out / f"{name}.json" if arguments.out else None))
+        return go_on(read_part(arguments.resume), arguments.resume)
+    options = read_options(arguments)
+    plan = narrow_plan(read_plan(arguments.name), options)
+    return finish(begin_run(plan, options), options, arguments.out or fresh_path(arguments.name))
+
+
+def run_all(names: Sequence[str], options: Options, folder: Path) -> int:
+    """Run several comparisons into a folder; those that are there already are kept, or gone on with."""
+    plans = [narrow_plan(read_plan(name), options) for name in names]
+    sizes = [sum(len(plan.taking_part(case)) for case in plan.cases) for plan in plans]
+    end, statuses = time.monotonic() + options.budget, []
+    for number, plan in enumerate(plans):
+        path = folder / f"{plan.name}.json"
+        share = max((end - time.monotonic()) * sizes[number] / sum(sizes[number:]), LEAST_BUDGET)
+        print(f"\n== {plan.name} ({number + 1} of {len(plans)}; about {share / 60:.0f} minutes)")
+        if not path.exists():
+            shared = replace(options, budget=share)
+            statuses.append(finish(begin_run(plan, shared), shared, path))
+        elif (run := read_part(path)).plan.get("done"):
+            print(f"{path} is there already")
+        else:
+            statuses.append(go_on(run, path))
+    print(f"\neverything is in {folder}")
     return max(statuses, default=0)
 
 
-def run_scenario(name: str, options: Options, out: Path | None) -> int:
-    """Run one comparison from its beginning."""
-    plan = narrow_plan(read_plan(name), options)
-    return finish(begin_run(plan, options), options, out or fresh_path(name))
-
-
-def resume_scenario(path: Path) -> int:
-    """Go on with a comparison that was interrupted; raise ``ValueError`` when its file cannot be gone on with."""
+def read_part(path: Path) -> Run:
+    """Read a comparison that can be gone on with; raise ``ValueError`` when it is none."""
     try:
         run = read_run(path)
     except OSError as error:
@@ -93,9 +112,13 @@ def resume_scenario(path: Path) -> int:
         raise ValueError(f"{path}: only a comparison of a scenario file can be resumed, and this is {run.kind}")
     if run.plan["digest"] != digest_plan(run.plan["name"]):
         raise ValueError(f"{path}: the scenario file {run.plan['name']} has changed since; begin anew")
+    return run
+
+
+def go_on(run: Run, path: Path) -> int:
+    """Go on with a comparison that was interrupted, as it was begun."""
     given = run.plan["options"]
-    options = Options(**{**given, "only": tuple(given["only"])})
-    return finish(run, options, path)
+    return finish(run, Options(**{**given, "only": tuple(given["only"])}), path)
 
 
 def finish(run: Run, options: Options, path: Path) -> int:

@@ -30,6 +30,8 @@ from bench.stage import Stage
 
 ANSWER_SECONDS = 15.0
 LEAST_SECONDS, MOST_SECONDS = 0.1, 1.5
+TOOL_SECONDS = 1.0
+"""What ab and wrk take at least: they count whole seconds."""
 SAMPLE_OVERHEAD = OVERHEAD + 0.03
 """Seconds that a sample takes beside its load: process tables are read, and the load's last answers come."""
 COUNT_GUESS = 0.5
@@ -76,6 +78,8 @@ def narrow_plan(plan: Plan, options: Options) -> Plan:
     )
     if not cases:
         raise ValueError(f"no case is left of {', '.join(case.name for case in plan.cases)}")
+    if options.load == "wrk" and (counting := [case.name for case in cases if case.count]):
+        raise ValueError(f"wrk cannot be given a number of requests, as {counting[0]} asks for: use builtin or ab")
     return replace(narrowed, cases=cases)
 
 
@@ -148,9 +152,13 @@ def judge_answer(page: Page, got: Answer, right: Answer | None) -> str:
     return ""
 
 
-def prove_part(stage: Stage, part: Part, case: Case, page: Page, right: Answer | None) -> tuple[Target, Answer]:
+def prove_part(
+    stage: Stage, part: Part, case: Case, page: Page, right: Answer | None, load: str
+) -> tuple[Target, Answer]:
     """Return a contender's target and its answer; raise ``ServerFailed`` when it does not run or answers wrongly."""
     target = stage.make_target(part, case, page)
+    if target.wire != "http" and load != "builtin":
+        raise ServerMissing(f"only --load builtin speaks {target.wire}")
     if failed := target.prepare():
         raise ServerFailed(failed)
     try:
@@ -170,7 +178,7 @@ def prepare_course(plan: Plan, case: Case, run: Run, stage: Stage, rights: dict[
     contenders = {contender.name: contender for contender in run.contenders}
     for part in plan.taking_part(case):
         try:
-            target, got = prove_part(stage, part, case, page, rights.get(page.name))
+            target, got = prove_part(stage, part, case, page, rights.get(page.name), run.load)
         except ServerMissing as error:
             contenders[part.name].missing = str(error)
             continue
@@ -188,14 +196,14 @@ def prepare_course(plan: Plan, case: Case, run: Run, stage: Stage, rights: dict[
     return course
 
 
-def choose_seconds(courses: Sequence[Course], rounds: int, left: float) -> float:
-    """Return how long a sample may take so that all of them fit into ``left`` seconds."""
+def choose_seconds(courses: Sequence[Course], rounds: int, left: float, least: float = LEAST_SECONDS) -> float:
+    """Return how long a sample may take so that all of them fit into ``left`` seconds, and ``least`` at least."""
     timed = sum(len(course.targets) for course in courses if not course.case.count)
     counted = sum(len(course.targets) for course in courses if course.case.count)
     if not timed:
         return MOST_SECONDS
     free = left / rounds - counted * (COUNT_GUESS + SAMPLE_OVERHEAD)
-    return round(min(max(free / timed - SAMPLE_OVERHEAD, LEAST_SECONDS), MOST_SECONDS), 2)
+    return round(min(max(free / timed - SAMPLE_OVERHEAD, least), MOST_SECONDS), 2)
 
 
 def warm_courses(courses: Sequence[Course], driver: Driver, conditions: Conditions) -> None:
@@ -265,7 +273,8 @@ def run_plan(plan: Plan, run: Run, budget: float, driver: Driver, path: Path, pr
         progress.say(f"{plan.head.title}: starting servers and proving their answers")
         courses = [prepare_course(plan, case, run, stage, rights) for case in plan.cases]
         spent = time.monotonic() - begin
-        run.seconds = run.seconds or choose_seconds(courses, run.rounds, budget - 2 * spent)
+        least = LEAST_SECONDS if run.load == "builtin" else TOOL_SECONDS
+        run.seconds = run.seconds or choose_seconds(courses, run.rounds, budget - 2 * spent, least)
         slots = sum(len(course.targets) for course in courses)
         progress.say(f"{run.rounds} rounds of {slots} samples, {run.seconds:g} s each; seed {run.seed}")
         start = time.monotonic() - max((sample.at for sample in run.samples), default=0.0)
@@ -275,4 +284,5 @@ def run_plan(plan: Plan, run: Run, budget: float, driver: Driver, path: Path, pr
         warm_courses(courses, driver, conditions)
         measure_rounds(run, courses, driver, conditions, first, lambda: write_run(run, path), progress)
         add_memory(run, plan, stage)
+    run.plan["done"] = True
     write_run(run, path)
