@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bench.comparison import Options, begin_run, digest_plan, narrow_plan, run_plan
+from bench.comparison import Options, begin_run, narrow_plan, run_plan
 from bench.drivers import open_driver
 from bench.outcome import RESULTS, fresh_path, show_run
 from bench.plan import list_plans, read_plan
@@ -110,7 +110,7 @@ def read_part(path: Path) -> Run:
         raise ValueError(f"{path}: {error.strerror}") from error
     if run.kind != "scenario":
         raise ValueError(f"{path}: only a comparison of a scenario file can be resumed, and this is {run.kind}")
-    if run.plan["digest"] != digest_plan(run.plan["name"]):
+    if run.plan["digest"] != read_plan(run.plan["name"]).digest:
         raise ValueError(f"{path}: the scenario file {run.plan['name']} has changed since; begin anew")
     return run
 

@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from bench.fronts import TABLE as FRONTS
 from bench.harness import OVERHEAD, Conditions, Steps, Target, plan_orders, run_round, warm_up
 from bench.historic import find_figure, read_figures
 from bench.machine import choose_cores, describe_machine
-from bench.plan import FOLDER, Case, Page, Part, Plan, split_step
+from bench.plan import Case, Page, Part, Plan, split_step
 from bench.proc import read_family_memory
 from bench.progress import TextProgress
 from bench.results import Contender, Run, Scenario, write_run
@@ -83,11 +82,6 @@ def narrow_plan(plan: Plan, options: Options) -> Plan:
     return replace(narrowed, cases=cases)
 
 
-def digest_plan(name: str) -> str:
-    """Return what tells whether a scenario file is still the same."""
-    return sha256((FOLDER / f"{name}.toml").read_bytes()).hexdigest()
-
-
 def describe_plan(plan: Plan, options: Options) -> dict[str, Any]:
     """Return what the report needs of a plan, with the original's figures looked up."""
     figures = read_figures()
@@ -103,7 +97,7 @@ def describe_plan(plan: Plan, options: Options) -> dict[str, Any]:
         if len(steps) > 1:
             ladders.append({"title": ladder.title, "measure": ladder.measure, "base": list(base), "steps": steps})
     head = asdict(plan.head)
-    return {"name": plan.name, **head, "ladders": ladders, "options": asdict(options), "digest": digest_plan(plan.name)}
+    return {"name": plan.name, **head, "ladders": ladders, "options": asdict(options), "digest": plan.digest}
 
 
 def find_original(plan: Plan, name: str, case: str, figures: dict[str, Any]) -> float | None:

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -138,9 +139,10 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A whole comparison."""
+    """A whole comparison. ``digest``: of the file's text, which tells whether it is still the same."""
 
     name: str
+    digest: str
     head: Head
     pages: tuple[Page, ...] = ()
     services: tuple[Service, ...] = ()
@@ -228,6 +230,7 @@ def parse_plan(text: str, name: str) -> Plan:
     head = make_row(Head, name, table)
     plan = Plan(
         name,
+        sha256(text.encode()).hexdigest(),
         head,
         make_rows(Page, "page", rows["page"]),
         make_rows(Service, "service", rows["service"]),

@@ -5,6 +5,7 @@ use warnings;
 use Apache2::RequestRec ();
 use Apache2::RequestIO ();
 use Apache2::Const -compile => 'OK';
+use Hello::Prices ();
 
 sub handler {
     my $r = shift;
@@ -14,6 +15,10 @@ sub handler {
         return Apache2::Const::OK;
     }
     $r->content_type('text/html; charset=utf-8');
+    if ($r->path_info eq '/heavy') {
+        print Hello::Prices::page();
+        return Apache2::Const::OK;
+    }
     print "<!DOCTYPE html><html lang=en>\n<title>Hello</title>\n<pre>\n";
     print "1234567890\n" for 1 .. 100;
     print "</pre>\n";
