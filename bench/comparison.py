@@ -20,7 +20,7 @@ from bench.fronts import TABLE as FRONTS
 from bench.harness import OVERHEAD, Conditions, Steps, Target, plan_orders, run_round, warm_up
 from bench.historic import find_figure, read_figures
 from bench.machine import choose_cores, describe_machine
-from bench.plan import Case, Page, Part, Plan, split_step
+from bench.plan import Case, Ladder, Page, Part, Plan, split_step
 from bench.proc import read_family_memory
 from bench.progress import TextProgress
 from bench.results import Contender, Run, Scenario, write_run
@@ -89,20 +89,24 @@ def describe_plan(plan: Plan, options: Options) -> dict[str, Any]:
     ladders = []
     for ladder in plan.ladders:
         steps = [
-            {"name": name, "case": case, "original": find_original(plan, name, case, figures)}
-            for name, case in (split_step(ladder, step) for step in ladder.steps)
+            {"name": name, "case": case, "original": find_original(plan, ladder, step, figures)}
+            for step, (name, case) in ((step, split_step(ladder, step)) for step in ladder.steps)
             if (name, case) in measured
         ]
         base = split_step(ladder, ladder.base or ladder.steps[0])
         if len(steps) > 1:
             ladders.append({"title": ladder.title, "measure": ladder.measure, "base": list(base), "steps": steps})
-    head = asdict(plan.head)
-    return {"name": plan.name, **head, "ladders": ladders, "options": asdict(options), "digest": plan.digest}
+    series = [asdict(row) for row in plan.series if any((name, row.case) in measured for name in row.contenders)]
+    return {
+        "name": plan.name, **asdict(plan.head), "ladders": ladders, "series": series, "options": asdict(options),
+        "digest": plan.digest,
+    }  # fmt: skip
 
 
-def find_original(plan: Plan, name: str, case: str, figures: dict[str, Any]) -> float | None:
-    """Return a contender's figure in the original, ``None`` when it had none."""
-    key = plan.case(case).original.get(name)
+def find_original(plan: Plan, ladder: Ladder, step: str, figures: dict[str, Any]) -> float | None:
+    """Return the original's figure of a step, ``None`` when it had none of this measure."""
+    name, case = split_step(ladder, step)
+    key = ladder.original.get(step) or (plan.case(case).original.get(name) if ladder.measure == "rate" else "")
     return find_figure(key, figures) if key else None
 
 

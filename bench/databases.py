@@ -185,13 +185,17 @@ def fail_unless_zero(status: int) -> None:
 
 def main(words: list[str]) -> int:
     """Do as the command line says; return 0 when we were told to end, 1 when something failed or ended by itself."""
-    if len(words) < 3 or words[0] not in DATABASES:
-        print(f"usage: python -m bench.databases {'|'.join(DATABASES)} FOLDER COMMAND...", file=sys.stderr)
+    if len(words) < 2 or words[-1 if words[0] == "check" else 0] not in DATABASES:
+        print(f"usage: python -m bench.databases [check] {'|'.join(DATABASES)} FOLDER COMMAND...", file=sys.stderr)
         return 2
-    database, folder = DATABASES[words[0]], Path(words[1])
-    if missing := find_missing(words[0]):
+    if missing := find_missing(words[-1] if words[0] == "check" else words[0]):
         print(missing, file=sys.stderr)
         return 1
+    return 0 if words[0] == "check" else run_database(DATABASES[words[0]], Path(words[1]), words[2:])
+
+
+def run_database(database: Database, folder: Path, commands: list[str]) -> int:
+    """Make and start a database, and run the commands beside it; return the exit status."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end_in_order)
     running: list[tuple[subprocess.Popen[bytes], signal.Signals]] = []
@@ -199,7 +203,7 @@ def main(words: list[str]) -> int:
     try:
         make_database(database, folder)
         running.append((start_database(database, folder), database.stop))
-        running.append((run_beside(words[2:], fail_unless_zero), signal.SIGTERM))
+        running.append((run_beside(commands, fail_unless_zero), signal.SIGTERM))
         wait_for_one([process for process, _ in running])
     except DatabaseFailed as error:
         print(f"error: {error}", file=sys.stderr)

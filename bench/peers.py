@@ -169,8 +169,12 @@ def choose_peers(peers: Sequence[Peer], names: Sequence[str]) -> list[Peer]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that peers takes."""
-    parser.add_argument("action", nargs="?", choices=("list", "install"), default="list", help="default: list")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which ones, anew; what is missing if none is named")
+    parser.add_argument(
+        "action", nargs="?", choices=("list", "install", "ensure"), default="list", help="default: list"
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="which ones; install makes those named anew, ensure only if missing"
+    )
 
 
 def run_peers(arguments: argparse.Namespace) -> int:
@@ -178,7 +182,8 @@ def run_peers(arguments: argparse.Namespace) -> int:
     status = 0
     for peer in choose_peers(read_peers(), arguments.names):
         missing = find_missing(peer)
-        if arguments.action == "install" and (missing or arguments.names) and peer.source == "pypi":
+        anew = arguments.action == "install" and bool(arguments.names)
+        if arguments.action != "list" and (missing or anew) and peer.source == "pypi":
             if failure := install_peer(peer, print):
                 print(f"{peer.name}: FAILED: {failure}", file=sys.stderr)
                 status = 1

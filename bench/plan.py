@@ -111,7 +111,8 @@ class Ladder:
 
     A step is ``CONTENDER``, or ``CONTENDER@CASE`` for another case than ``case``. ``base``: what ratios are taken to,
     the first step if empty. ``measure``: ``rate``, ``mbytes`` (10^6 bytes of bodies a second), or, where less is
-    better, ``cpu`` and ``p50`` to ``p100``.
+    better, ``cpu`` and ``p50`` to ``p100``. ``original``: step -> its figure in the original; a ladder of rates has
+    those of its cases as well.
     """
 
     title: str
@@ -119,6 +120,16 @@ class Ladder:
     steps: tuple[str, ...]
     base: str = ""
     measure: str = "rate"
+    original: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Contenders of a case whose samples are shown one after the other, by the requests answered until then."""
+
+    title: str
+    case: str
+    contenders: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +160,7 @@ class Plan:
     contenders: tuple[Part, ...] = ()
     cases: tuple[Case, ...] = ()
     ladders: tuple[Ladder, ...] = ()
+    series: tuple[Series, ...] = ()
 
     def page(self, name: str) -> Page:
         """Return a page by its name."""
@@ -226,7 +238,7 @@ def parse_plan(text: str, name: str) -> Plan:
     """Return a scenario file's plan; raise ``ValueError`` with one sentence for what is wrong in it."""
     table = tomllib.loads(text)
     rows = {what: table.pop(what, {}) for what in ("page", "service", "contender", "case")}
-    ladders = table.pop("ladder", [])
+    ladders, series = table.pop("ladder", []), table.pop("series", [])
     head = make_row(Head, name, table)
     plan = Plan(
         name,
@@ -237,8 +249,9 @@ def parse_plan(text: str, name: str) -> Plan:
         make_rows(Part, "contender", rows["contender"]),
         make_rows(Case, "case", rows["case"]),
         tuple(make_row(Ladder, f"ladder {number}", row) for number, row in enumerate(ladders, 1)),
+        tuple(make_row(Series, f"series {number}", row) for number, row in enumerate(series, 1)),
     )
-    for check in (check_pages, check_services, check_contenders, check_cases, check_ladders):
+    for check in (check_pages, check_services, check_contenders, check_cases, check_ladders, check_series):
         check(plan)
     return plan
 
@@ -312,6 +325,17 @@ def check_ladders(plan: Plan) -> None:
             name, case = split_step(ladder, step)
             one_of(f"{where}: case", case, {case.name for case in plan.cases})
             one_of(f"{where}: steps", name, {part.name for part in plan.taking_part(plan.case(case))})
+        for step in ladder.original:
+            one_of(f"{where}: original", step, ladder.steps)
+
+
+def check_series(plan: Plan) -> None:
+    """Raise ``ValueError`` for a series of what is not measured."""
+    for number, series in enumerate(plan.series, 1):
+        where = f"series {number}"
+        one_of(f"{where}: case", series.case, {case.name for case in plan.cases})
+        for name in series.contenders:
+            one_of(f"{where}: contenders", name, {part.name for part in plan.taking_part(plan.case(series.case))})
 
 
 def split_step(ladder: Ladder, step: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from bench.report.document import Block, Document, Drawing, Facts, Section, Tabl
 from bench.report.figures import show_ratio, show_spread, significant
 from bench.report.findings import tell_agreement, tell_briefly, tell_original, tell_run
 from bench.report.page import both, machine_rows
+from bench.report.series import make_series
 from bench.report.svg import Bar, Line, Ratio, draw_bars, draw_latencies, draw_lines, draw_ratios
 from bench.report.words import tell_doubts
 from bench.results import Run, Scenario
@@ -56,6 +57,7 @@ def make_document(run: Run) -> Document:
         (
             Section("In short", (*([brief_table(ladders)] if ladders else []), *missing_words(run))),
             *(make_ladder(ladder) for ladder in ladders),
+            *(make_series(run, row["title"], row["case"], row["contenders"]) for row in plan.get("series", ())),
             *(section for section in cases if section.blocks),
             Section("Memory", (memory_table(run),), brief=False),
             Section("Doubts", (Words((*find_unrest(run), *tell_doubts(run, []))),)),
