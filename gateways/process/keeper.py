@@ -14,7 +14,7 @@ from gateways.process.children import Child, Death, read_resident
 from gateways.process.door import Door, Doormen
 from gateways.process.limits import WAITING_MANAGERS, PoolLimits
 from gateways.process.pool import Generation, Pool
-from gateways.process.report import PoolReport
+from gateways.process.report import PoolReport, QueueReport
 from gateways.process.roster import Household, Roster
 from gateways.process.scoreboard import State
 from gateways.process.spares import Census, plan_cycle, plan_renewal, plan_replacements
@@ -86,7 +86,9 @@ class Keeper:
     def report(self) -> PoolReport:
         """Return what there is to see of this pool."""
         limits = self.limits
-        return PoolReport(self.name, self.current.number, limits.manager, limits.max_servers, self.roster.read())
+        tally = self.doormen.tally
+        queue = QueueReport(tally.waiting, tally.turned_away, tally.timed_out, tally.passed)
+        return PoolReport(self.name, self.current.number, limits.manager, limits.max_servers, self.roster.read(), queue)
 
     # In each turn.
 

@@ -20,14 +20,32 @@ _STYLE = (
 )
 
 
+_QUEUE_WORDS = (("waiting", "waiting"), ("turned_away", "answered 503"), ("passed", "passed to a free worker"))
+
+
+class QueueReport(NamedTuple):
+    """What a pool's doorman counts.
+
+    ``waiting``: connections that it has handed on and no worker has taken yet. Since the start: ``turned_away``,
+    answered 503 because the pool was full, ``timed_out``, those of them that had waited, and ``passed``, taken from a
+    busy worker.
+    """
+
+    waiting: int = 0
+    turned_away: int = 0
+    timed_out: int = 0
+    passed: int = 0
+
+
 class PoolReport(NamedTuple):
-    """One pool: its name, its generation, how it is kept, the most workers, and its workers' lines."""
+    """One pool: its name, its generation, how it is kept, the most workers, its workers' lines, and who waits."""
 
     name: str
     generation: int
     manager: str
     max_servers: int
     workers: Sequence[SlotReading]
+    queue: QueueReport = QueueReport()
 
 
 class Report(NamedTuple):
@@ -62,6 +80,7 @@ def _describe_pool(pool: PoolReport, now: float) -> dict[str, Any]:
         "idle": states.count("idle"),
         "busy": states.count("busy"),
         "closing": states.count("closing"),
+        **pool.queue._asdict(),
         "workers": workers,
     }
 
@@ -90,7 +109,8 @@ def _format_head(data: dict[str, Any]) -> str:
 
 def _format_pool_head(pool: dict[str, Any]) -> str:
     counts = ", ".join(f"{pool[state]} {state}" for state in ("busy", "idle", "starting", "closing"))
-    return f"pool {pool['name']}: {pool['manager']}, at most {pool['max_servers']}; {counts}"
+    queue = ", ".join(f"{pool[name]} {words}" for name, words in _QUEUE_WORDS if pool[name])
+    return f"pool {pool['name']}: {pool['manager']}, at most {pool['max_servers']}; {counts}{queue and f'; {queue}'}"
 
 
 def format_text(data: dict[str, Any]) -> str:

@@ -30,7 +30,7 @@ from functools import partial
 from math import ceil
 from time import monotonic
 
-from gateways.core.states import BUSY, IDLE, SERVING, STARTING
+from gateways.core.states import BUSY, DEAD, IDLE, SERVING, STARTING
 from gateways.serve.connection import Connection
 from gateways.serve.sharing import (
     BACK,
@@ -141,6 +141,7 @@ class Doorman:
         self._resting: list[int] | None = None
         self._leaving = False
         self._takers = 0
+        self._workers = 0
         self._works: list[Work] = []
         self._next_look = 0.0
         self._active_until = 0.0
@@ -263,8 +264,7 @@ class Doorman:
         is_same = work[0] == BUSY and work == lodger.seen
         lodger.seen = work
         if lodger.stage == CALM:
-            others = self._takers - self._is_taker(work)
-            if is_same and others > 0 and not self._leaving and len(lodger.copies) > (work[3] in lodger.copies):
+            if is_same and self._has_others(work) and len(lodger.copies) > (work[3] in lodger.copies):
                 self._board.write_taking(lodger.line, True)
                 lodger.stage = ASKED
         elif lodger.stage == ASKED and not is_same:
@@ -278,6 +278,11 @@ class Doorman:
                 for mark in lodger.copies:
                     self._take_later(lodger, mark)
 
+    def _has_others(self, work: Work) -> bool:
+        """True when another worker could come to what this one leaves waiting, or one more could be started for it."""
+        others = self._takers - self._is_taker(work)
+        return not self._leaving and (others > 0 or self._workers < self._tally.max_servers)
+
     def _is_taker(self, work: Work) -> bool:
         return work[4] == self._generation and not work[1] and work[0] in SERVING
 
@@ -285,6 +290,7 @@ class Doorman:
         """See who could take what is handed on, and whether every worker that there may be is busy."""
         self._takers = sum(map(self._is_taker, works))
         states = [work[0] for work in works if not work[1]]
+        self._workers = len(states) - states.count(DEAD)
         is_full = states.count(BUSY) >= self._tally.max_servers and not (states.count(IDLE) or states.count(STARTING))
         self._full_looks = self._full_looks + 1 if is_full else 0
         self._guard(self._is_queueing and self._full_looks > 1 and self._takers > 0 and not self._leaving)
@@ -314,9 +320,8 @@ class Doorman:
         if not self._takers or self._leaving:
             return  # its own worker comes to it
         del lodger.copies[mark]
-        self._hand_on(fd, number)
         lodger.taken.append(mark)
-        self._tally.passed += 1
+        self._hand_on(fd, number, True)
 
     def _release(self, lodger: Lodger) -> None:
         """Tell a worker what was taken from it: from now on the rest is its own again."""
@@ -359,11 +364,13 @@ class Doorman:
                 return
             self._hand_on(fd, listener.number)
 
-    def _hand_on(self, fd: int, number: int) -> None:
+    def _hand_on(self, fd: int, number: int, passed: bool = False) -> None:
         """Give a connection to whichever worker is free first, or turn it away."""
         if self._full_looks and self._max_queue and self._count_waiting() >= self._max_queue:
             self._turn_away(fd, number)
-        elif self._held or not self._send(fd, number, monotonic()):
+            return
+        self._tally.passed += passed
+        if self._held or not self._send(fd, number, monotonic()):
             self._held.append((fd, number, monotonic()))
 
     def _send(self, fd: int, number: int, since: float) -> bool:

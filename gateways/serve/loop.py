@@ -143,9 +143,9 @@ class ConnectionLoop:
                 for fd, _ in events:
                     if fd in listeners and listeners is self.listeners:
                         self._accept(listeners[fd])
-            for fd, _ in events:
                 if shared[1]:
                     self._rejoin()
+            for fd, _ in events:
                 connection = connections.get(fd)
                 if connection is not None:
                     self._receive(connection)
@@ -153,6 +153,9 @@ class ConnectionLoop:
                     self._accept_waiting(self.listeners[fd])
                 elif fd in self.wakeups:
                     self.wakeups[fd]()
+                if shared[1]:
+                    # A request was a long one: what waited meanwhile may have gone to another process.
+                    self._rejoin()
             if connections and monotonic() >= self._next_sweep:
                 self._sweep(monotonic())
         if not self.stop_kind:

@@ -204,6 +204,10 @@ class Sharing:
         self.shared[1] = 0
         if marks is not None:
             return [self._known.pop(mark) for mark in marks if mark in self._known]
+        # Not the one that was served: it is never taken, and nothing else was touched since.
+        served = self._known.pop(self.shared[0], None)
+        if served is not None:
+            self.untold[served] = None
         lost, self._known = list(self._known.values()), {}
         if lost:
             self._log.warning("the doorman does not answer: closing %d waiting connections", len(lost))
