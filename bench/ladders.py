@@ -5,6 +5,7 @@ Computed from a kept run; knows figures and their intervals, and no words.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -12,10 +13,12 @@ from typing import Any
 
 from bench.results import Contender, Run, Sample, Scenario
 from bench.stats import Interval, Spread, median_interval, paired_ratios, percentile, spread
-from bench.summary import counted, sample_cpu, sample_rate
+from bench.summary import FEW_ROUNDS, counted, sample_cpu, sample_rate
 
-AGREES = 1.5
-"""Two ratios agree when neither is more than this many times the other."""
+AGREES, AGREES_NEAR = 1.5, 1.05
+"""Two ratios agree when neither is more than so many times the other: the first for one far from 1; half the way to 1
+(on a logarithmic scale) for a smaller one, but not less than the second."""
+NEAR = f"within a factor of {AGREES}, less where the original's own step is small"
 HOLDS, OPEN, REVERSED = "holds", "open", "reversed"
 
 
@@ -83,7 +86,9 @@ class Step:
 
     @property
     def verdict(self) -> str:
-        """``HOLDS``, ``OPEN`` (the interval holds 1) or ``REVERSED``."""
+        """``HOLDS``, ``OPEN`` (the interval holds 1, or there are too few rounds) or ``REVERSED``."""
+        if len(self.upper.by_round.keys() & self.lower.by_round.keys()) < FEW_ROUNDS:
+            return OPEN
         if self.ratio.low > 1:
             return HOLDS
         return REVERSED if self.ratio.high < 1 else OPEN
@@ -115,8 +120,11 @@ class Judged:
 
 
 def agree(now: float, then: float) -> bool:
-    """True when neither ratio is more than ``AGREES`` times the other."""
-    return now > 0 and then > 0 and max(now / then, then / now) <= AGREES
+    """True when a ratio is near the original's."""
+    if now <= 0 or then <= 0:
+        return False
+    allowed = min(math.log(AGREES), max(abs(math.log(then)) / 2, math.log(AGREES_NEAR)))
+    return abs(math.log(now / then)) <= allowed
 
 
 def pair_rounds(values: dict[int, float], base: dict[int, float]) -> Interval | None:

@@ -259,6 +259,7 @@ def parse_plan(text: str, name: str) -> Plan:
 def one_of(where: str, value: str, known: Any) -> None:
     """Raise ``ValueError`` unless ``value`` is among ``known``."""
     if value not in known:
+        known = sorted(known) if isinstance(known, set) else known
         raise ValueError(f"{where}: {value!r} is none of {', '.join(repr(name) for name in known)}")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.ladders import AGREES, HOLDS, REVERSED, Judged, Step
+from bench.ladders import HOLDS, NEAR, REVERSED, Judged, Step
 from bench.report.figures import show_ratio, significant
 from bench.report.words import join
 
@@ -61,15 +61,13 @@ def tell_ratios(ladder: Judged) -> list[str]:
     if len(near) == len(compared):
         said = f"all {len(near)} ratios" if len(near) > 1 else "the ratio"
         verb = "agree" if len(near) > 1 else "agrees"
-        return [f"{ladder.title}: {said} to {ladder.base} {verb} with the original, within a factor of {AGREES}."]
+        return [f"{ladder.title}: {said} to {ladder.base} {verb} with the original."]
     far = [
         f"{ladder.name(rung)} ({show_ratio(rung.ratio)} now, {significant(rung.original_ratio or 0)} then)"
         for rung in compared
         if not rung.agrees
     ]
-    count = (
-        f"{len(near)} of {len(compared)} ratios to {ladder.base} agree with the original, within a factor of {AGREES}"
-    )
+    count = f"{len(near)} of {len(compared)} ratios to {ladder.base} agree with the original"
     return [f"{ladder.title}: {count}; not those of {join(far)}."]
 
 
@@ -100,7 +98,7 @@ def tell_agreement(ladders: Sequence[Judged]) -> list[str]:
         )
     if rungs:
         near = sum(bool(rung.agrees) for rung in rungs)
-        sentences.append(f"Of {len(rungs)} ratios that the original has too, {near} agree within a factor of {AGREES}.")
+        sentences.append(f"Of {len(rungs)} ratios that the original has too, {near} agree ({NEAR}).")
     for ladder in ladders:
         sentences += [*tell_order(ladder), *tell_ratios(ladder)]
     return sentences
