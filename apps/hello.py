@@ -27,7 +27,7 @@ HTML = "text/html; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"
 BYTES = "application/octet-stream"
 MAX_SIZE = 1 << 30
-DIGITS = b"0123456789abcdef"
+PIECE = b"0123456789abcdef" * 4096
 
 
 def answer(path: str, variables: "Callable[[], dict[str, str]]", read: "Read") -> "Answer":
@@ -47,7 +47,8 @@ def answer(path: str, variables: "Callable[[], dict[str, str]]", read: "Read") -
     if path.startswith("/size/"):
         digits = path[6:]
         if digits.isascii() and digits.isdigit() and len(digits) <= 10 and int(digits) <= MAX_SIZE:
-            return "200 OK", BYTES, int(digits), pieces(int(digits))
+            size = int(digits)
+            return "200 OK", BYTES, size, pieces(size) if size > len(PIECE) else [PIECE[:size]]
         return whole("400 Bad Request", TEXT, b"size: a whole number of bytes, at most 1073741824\n")
     return whole("404 Not Found", TEXT, b"no such page; there are / /gateway /env /size/N /post\n")
 
@@ -84,7 +85,7 @@ def post_page(read: "Read") -> bytes:
 
 def pieces(size: int) -> "Iterator[bytes]":
     """Yield ``size`` bytes in pieces of at most 64 KiB; each byte's place modulo 16 is its hexadecimal digit."""
-    piece = DIGITS * 4096
+    piece = PIECE
     for _ in range(size // len(piece)):
         yield piece
     if size % len(piece):

@@ -5,7 +5,7 @@ the third the HTML. A request names a row of a table of pages; it chooses no pat
 
 PIPELINE_FOLDER     where ``pages/*.xml`` and the stylesheets are (default: ``sample`` beside this file)
 PIPELINE_CACHE      off, whole or steps (default: steps)
-PIPELINE_STORE      memory, disk:FOLDER, or redis://... (default: memory)
+PIPELINE_STORE      memory, disk:FOLDER, redis://..., or none (default: memory)
 PIPELINE_STAMPS     mtime or content: how a changed file is known (default: mtime)
 PIPELINE_QUERY      on: the query is in the key, and stylesheets see it (default: off)
 PIPELINE_CHANGE     STEP:N, every N-th request is as if that step had changed, 0 the source (default: nothing is)
@@ -78,9 +78,11 @@ class Changing:
         return self.pipeline(environ, start_response)
 
 
-def open_cache(text: str) -> Cache:
-    """Return the cache that PIPELINE_STORE names; raise ``ValueError``."""
+def open_cache(text: str) -> Cache | None:
+    """Return the cache that PIPELINE_STORE names, ``None`` for none; raise ``ValueError``."""
     kind, _, place = text.partition(":")
+    if text == "none":
+        return None
     if text == "memory":
         return MemoryCache()
     if kind == "disk" and place:
