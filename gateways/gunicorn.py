@@ -138,9 +138,12 @@ class Slot:
         """Say that this worker takes no new connection."""
         self._worker.say_leaving()
 
-    def count_request(self) -> None:
+    def count_request(self, status: str) -> None:
         """Count one request."""
         self._worker.nr += 1
+
+    def count_refusal(self) -> None:
+        """Nothing to say."""
 
 
 class Access:

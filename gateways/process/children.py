@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import NamedTuple
 
+from gateways.process.ledger import APPLICATION, BOOT, CONNECTION, CRASH, REQUESTS
 from gateways.process.pool import Generation, Pool
 from gateways.process.scoreboard import SEEN_AFTER, Scoreboard, SlotReading, State
 from gateways.process.signals import signals_blocked
@@ -27,13 +28,15 @@ class Child:
 
     ``told``: 0 nothing, or the last signal that it was sent. ``kill_at``: when its time is over (monotonic seconds).
     ``ready_at``: when it was first seen ready, or infinite. ``settled``: it has lived long enough since then to say
-    that its generation works. ``since``: when it was first seen in this state, with ``requests`` served. ``due``: why
-    it is to be replaced, ``""`` for no reason. ``asked``: how often its stack was asked for during this request.
-    ``successor``: who was started to take its place.
+    that its generation works. ``since``: when it was first seen in this state, with ``requests`` served. ``asked``: how
+    often its stack was asked for during this request. ``due``: why it is to be replaced, a row of ``ledger.REASONS``,
+    and ``because``, what there is to add; ``why``: the row once it was told to go; ``""`` for none. ``successor``: who
+    was started to take its place.
     """
 
     __slots__ = (
         "asked",
+        "because",
         "board",
         "born",
         "due",
@@ -48,6 +51,7 @@ class Child:
         "state",
         "successor",
         "told",
+        "why",
     )
 
     def __init__(self, pid: int, generation: Generation, board: Scoreboard, index: int, born: float) -> None:
@@ -64,8 +68,10 @@ class Child:
         self.requests = 0
         self.since = born
         self.due = ""
+        self.because = ""
         self.asked = 0
         self.successor: Child | None = None
+        self.why = ""
 
     @property
     def leaving(self) -> bool:
@@ -86,7 +92,7 @@ class Child:
             self.asked = 0
             self.board.write_since(self.index, now)
         if due and not self.due:
-            self.due = "it has served its requests"
+            self.due = REQUESTS
         return seen
 
     def excuse(self, lost: float) -> None:
@@ -95,21 +101,22 @@ class Child:
         self.ready_at += lost
         self.kill_at += lost
 
-    def retire(self, now: float) -> None:
+    def retire(self, now: float, why: str) -> None:
         """Tell it to leave once its connections are done; a child that is still starting just ends."""
-        self._tell(signal.SIGTERM if self.observe(now) is State.STARTING else signal.SIGQUIT, now)
+        self._tell(signal.SIGTERM if self.observe(now) is State.STARTING else signal.SIGQUIT, now, why)
 
-    def stop(self, now: float) -> None:
+    def stop(self, now: float, why: str) -> None:
         """Tell it to leave after its current request."""
-        self._tell(signal.SIGTERM, now)
+        self._tell(signal.SIGTERM, now, why)
 
-    def kill(self) -> None:
+    def kill(self, why: str) -> None:
         """End it now."""
-        self._tell(signal.SIGKILL, inf)
+        self._tell(signal.SIGKILL, inf, why)
         self.kill_at = inf
 
-    def _tell(self, number: signal.Signals, now: float) -> None:
+    def _tell(self, number: signal.Signals, now: float, why: str) -> None:
         self.told = number
+        self.why = why
         self.kill_at = min(self.kill_at, now + self.generation.pool.limits.graceful_timeout)
         # Its pid is ours to signal until it is reaped, and reap_children is the only place that does.
         os.kill(self.pid, number)
@@ -145,13 +152,15 @@ def spawn_child(
 class Death(NamedTuple):
     """A child that was collected: its wait status and its largest resident size in KiB.
 
-    ``shared``: it has waited for children of its own, and ``peak`` may be one of theirs (getrusage(2)).
+    ``shared``: it has waited for children of its own, and ``peak`` may be one of theirs (getrusage(2)). ``cpu``:
+    seconds of processor time, with that of children it has waited for.
     """
 
     pid: int
     status: int
     peak: int
     shared: bool = False
+    cpu: float = 0.0
 
 
 def reap_children() -> Iterator[Death]:
@@ -165,7 +174,7 @@ def reap_children() -> Iterator[Death]:
             return
         shared = has_waited(found.si_pid)
         pid, status, usage = os.wait4(found.si_pid, 0)
-        yield Death(pid, status, usage.ru_maxrss, shared)
+        yield Death(pid, status, usage.ru_maxrss, shared, usage.ru_utime + usage.ru_stime)
 
 
 def has_waited(pid: int) -> bool:
@@ -199,6 +208,21 @@ def judge_death(told: int, state: State, status: int, age: float, requests: int)
         return Verdict(False, False, False)
     # Requests are no excuse for a crash: an application that crashes in every other one is started again and again.
     return Verdict(code != 0, age < QUICK and (code != 0 or not requests), False)
+
+
+def explain_death(child: Child, status: int, verdict: Verdict, requests: int) -> str:
+    """Return the row of ``ledger.REASONS`` that a child's death belongs to; pure."""
+    if child.told:
+        return child.why
+    if verdict.boot:
+        return BOOT
+    if os.waitstatus_to_exitcode(status) != 0:
+        return CRASH
+    limits = child.generation.pool.limits
+    if limits.manager == "fork":
+        return CONNECTION
+    least = limits.plan_max_requests(1 - 1e-9)
+    return REQUESTS if least and requests >= least else APPLICATION
 
 
 def format_status(status: int) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from gateways.core.tally import Tally
 from gateways.process.children import Child, Death, format_status, spawn_child
+from gateways.process.ledger import GRACEFUL_TIMEOUT, STOP
 from gateways.process.pool import Generation
 from gateways.process.scoreboard import Scoreboard, State
 from gateways.process.worker import Worker
@@ -97,7 +98,7 @@ class Doormen:
         for child in self:
             child.observe(now)
             if child.generation not in generations and not child.told:
-                child.stop(now)
+                child.stop(now, STOP)
         self.tally.lines, self.tally.max_servers = board.size, max_servers
         for generation in generations:
             door = generation.door
@@ -134,7 +135,8 @@ class Doormen:
         if child is None:
             return False
         self.tally.waiting = 0
-        if not child.told or death.status:
+        # One that is told while it still starts just ends, by the signal that tells it.
+        if not child.told or death.status not in (0, child.told):
             self._log.error(
                 "doorman %d (pool %s) %s", child.pid, child.generation.pool.name, format_status(death.status)
             )
@@ -145,9 +147,9 @@ class Doormen:
         """Kill those whose time to leave is over."""
         for child in self:
             if now >= child.kill_at:
-                child.kill()
+                child.kill(GRACEFUL_TIMEOUT)
 
     def stop(self, now: float) -> None:
         """Tell each to leave when nobody waits any more."""
         for child in self:
-            child.stop(now)
+            child.stop(now, STOP)

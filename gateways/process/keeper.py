@@ -12,6 +12,7 @@ from socket import socket
 
 from gateways.process.children import Child, Death, read_resident
 from gateways.process.door import Door, Doormen
+from gateways.process.ledger import MEMORY, REASONS, RELOAD, SPARE, STOP
 from gateways.process.limits import WAITING_MANAGERS, PoolLimits
 from gateways.process.pool import Generation, Pool
 from gateways.process.report import PoolReport, QueueReport
@@ -196,7 +197,7 @@ class Keeper:
             spawned = self.roster.spawn(current, plan.spawn, now)
             current.filled = len(own) + len(spawned) >= current.target
         for child in old[: plan.retire]:
-            child.retire(now)
+            child.retire(now, RELOAD)
 
     def _replace(self, now: float) -> None:
         """Replace at once who has died; what the back-off forbids now stays owed."""
@@ -217,13 +218,15 @@ class Keeper:
             elif successor.state is State.STARTING:
                 return
             else:
-                self._log.info("worker %d is replaced by %d: %s", child.pid, successor.pid, child.due)
-                child.retire(now)
+                self._log.info(
+                    "worker %d is replaced by %d: %s", child.pid, successor.pid, child.because or REASONS[child.due]
+                )
+                child.retire(now, child.due)
                 due.remove(child)
             break
         if due and all(child.successor is None for child in due):
             if self.limits.manager in WAITING_MANAGERS:
-                due[0].retire(now)
+                due[0].retire(now, due[0].due)
                 return
             for successor in self.roster.spawn(self.current, 1, now):
                 due[0].successor = successor
@@ -257,7 +260,7 @@ class Keeper:
     def _retire_spares(self, count: int, now: float) -> None:
         spare = sorted(self.roster.serving(self.current), key=lambda c: (c.state is State.IDLE, -c.since, c.index))
         for child in spare[len(spare) - count :]:
-            child.retire(now)
+            child.retire(now, SPARE)
 
     def _plan_tick(self, limits: PoolLimits, busy: int, changed: int) -> float:
         if limits.manager in WAITING_MANAGERS and len(self.roster):
@@ -269,7 +272,8 @@ class Keeper:
         for child in self.roster.serving(self.current):
             size = read_resident(child.pid) if not child.due and child.state is not State.STARTING else 0
             if size > most:
-                child.due = f"it holds {size >> 20} MiB, MaxMemoryPerChild is {most >> 20}"
+                child.due = MEMORY
+                child.because = f"it holds {size >> 20} MiB, MaxMemoryPerChild is {most >> 20}"
 
     # Orders.
 
@@ -321,17 +325,17 @@ class Keeper:
     def retire(self, now: float) -> None:
         """Tell everybody to leave when their connections are done."""
         for child in self.roster:
-            child.retire(now)
+            child.retire(now, STOP)
 
     def kill(self) -> None:
         """End everybody now."""
         for child in self.everybody:
-            child.kill()
+            child.kill(STOP)
 
     def stop(self, now: float) -> None:
         """Tell everybody to leave after the current request."""
         for child in self.roster:
-            child.stop(now)
+            child.stop(now, STOP)
 
     # Generations: what ``load`` gave, one after the other.
 
@@ -362,7 +366,7 @@ class Keeper:
 
     def _drop(self, candidate: Generation, now: float) -> None:
         for child in self.roster.serving(candidate):
-            child.stop(now)
+            child.stop(now, RELOAD)
         self._household.release(candidate)
 
     def _fail(self, now: float) -> None:

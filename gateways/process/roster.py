@@ -14,10 +14,12 @@ from signal import SIGKILL
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateways.process.apologies import Apologies
-from gateways.process.children import Child, Death, format_death, judge_death, spawn_child
+from gateways.process.children import Child, Death, explain_death, format_death, judge_death, spawn_child
+from gateways.process.ledger import GRACEFUL_TIMEOUT, Ledger, Moment
 from gateways.process.limits import MOST_SERVERS
+from gateways.process.measures import Measures, MeasuringSlot, parse_measures
 from gateways.process.pool import Generation
-from gateways.process.scoreboard import Scoreboard, SlotReading, State
+from gateways.process.scoreboard import Scoreboard, Slot, SlotReading, State
 from gateways.process.signals import Bell
 from gateways.process.worker import Worker
 
@@ -49,9 +51,10 @@ class Household(NamedTuple):
 
 
 class Roster:
-    """The children of one pool, by pid."""
+    """The children of one pool, by pid. ``ledger``: what has become of those that are gone."""
 
     def __init__(self, size: int, household: Household) -> None:
+        self.ledger = Ledger()
         self.board = Scoreboard(size, MOST_LINES)
         self._household = household
         self._log = household.log
@@ -69,6 +72,19 @@ class Roster:
     def read(self) -> list[SlotReading]:
         """Return the children's lines of the scoreboard."""
         return [child.board.read_line(child.index) for child in self]
+
+    def measure(self) -> Measures:
+        """Return what all workers of this pool have measured since the start, the dead included."""
+        measures = self.ledger.buried
+        for child in self:
+            measures = measures.plus(parse_measures(*child.board.read_measures(child.index)))
+        return measures
+
+    def note_moment(self, now: float, waiting: int) -> None:
+        """Remember how things stand, for the curves."""
+        requests = self.ledger.buried.requests + sum(child.requests for child in self)
+        busy = sum(child.state is State.BUSY for child in self)
+        self.ledger.note_moment(Moment(now, requests, busy, waiting))
 
     def make_room(self, size: int) -> None:
         """See that there are at least ``size`` lines for children to come; those that live keep theirs."""
@@ -113,6 +129,7 @@ class Roster:
                 self._log.error("cannot start a worker: %s; trying again in %.1f s", error.strerror or error, delay)
                 break
             self._children[child.pid] = child
+            self.ledger.started += 1
             spawned.append(child)
         return spawned
 
@@ -122,7 +139,7 @@ class Roster:
 
         def make() -> Worker:
             limits = generation.pool.limits
-            slot = self.board.slot(index)
+            slot = self.board.slot(index, MeasuringSlot if limits.shows_requests else Slot)
             if generation.door is not None:
                 generation.door.leave_to_worker()
             most = limits.plan_max_requests(chance)
@@ -158,10 +175,12 @@ class Roster:
             return None
         child.observe(now)
         line = child.board.read_line(child.index)
+        measures = parse_measures(*child.board.read_measures(child.index))
         self._household.apologies.speak(child, now)
         child.board.close_line(child.index)
         words = format_death(child, death, line, now)
         verdict = judge_death(child.told, child.state, death.status, now - child.ready_at, line.requests)
+        self.ledger.bury(measures, death.cpu, explain_death(child, death.status, verdict, line.requests))
         (self._log.error if verdict.loud else self._log.info)("%s", words)
         if verdict.failed:
             child.generation.fail(words, verdict.boot, now)
@@ -194,9 +213,4 @@ class Roster:
         for child in self:
             if now >= child.kill_at:
                 self._log.warning("worker %d is killed: it did not leave in its time", child.pid)
-                child.kill()
-
-    def kill(self) -> None:
-        """Kill everybody."""
-        for child in self:
-            child.kill()
+                child.kill(GRACEFUL_TIMEOUT)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable
 from enum import IntEnum
+from math import inf
 from struct import Struct
 from typing import NamedTuple
 
@@ -43,32 +44,38 @@ SEEN_AFTER: dict[State, frozenset[State]] = {
 }
 """What a reader who looks now and then may find after what it last found, while the worker lives."""
 
-# One line is 512 bytes, so that no two workers write to one cache line: ten words of 8 bytes, a note, whom the worker
-# owes an answer, then the state and the request, which one store sets together.
+# One line is 768 bytes, so that no two workers write to one cache line: ten words of 8 bytes, a note, whom the worker
+# owes an answer, then the state and the request, which one store sets together, then what is measured (``measures``).
+WORD = 8
 WORDS = 10
-LINE_WORDS = 64
-LINE_BYTES = LINE_WORDS * 8
+LINE_WORDS = 96
+LINE_BYTES = LINE_WORDS * WORD
 PID, DUE, CLOSING, REQUESTS, GENERATION, STARTED, NOTE_LENGTH, SINCE, SERVED, TAKING = range(WORDS)
-NOTE = WORDS * 8
+NOTE = WORDS * WORD
 STATE = 32
 OWED = STATE - 1
-NOTE_BYTES = OWED * 8 - NOTE
+MEASURES = 64
+MEASURES_BYTES = LINE_BYTES - MEASURES * WORD
+NOTE_BYTES = OWED * WORD - NOTE
 METHOD_BYTES = 16
 MOST_FD = 1 << 30
 MOST_REQUEST_ID = 0xFFFF
-_BEGIN = Struct(f"@q{METHOD_BYTES}s{LINE_BYTES - STATE * 8 - 8 - METHOD_BYTES}s")
-_store_request = _BEGIN.pack_into
+BEGIN = Struct(f"@qdd{METHOD_BYTES}s{(MEASURES - STATE - 3) * WORD - METHOD_BYTES}s")
+"""State, when the request began (monotonic seconds), seconds spent before it; method, target. Zeros if not measured."""
+SPENT = STATE + 2
+_store_request = BEGIN.pack_into
 
 _WORK = (STATE, CLOSING, REQUESTS, SERVED, GENERATION)
 _IDLE = int(State.IDLE)
-_BUSY = int(State.BUSY)
+BUSY = int(State.BUSY)
 
 
 class SlotReading(NamedTuple):
     """One line as it was found, times in monotonic seconds.
 
     ``note``: the worker's last words. ``request``: method and target of the last request that was noted, cut, with
-    ``?`` for what cannot be printed. ``since``: when the supervisor first saw the worker as it is, to within a second.
+    ``?`` for what cannot be printed. ``since``: when the supervisor first saw the worker as it is, to within a second;
+    of a busy worker that measures its requests, when the request began.
     """
 
     number: int
@@ -96,9 +103,9 @@ class Slot:
     def __init__(self, line: memoryview) -> None:
         self._line = line
         self._words = line[:NOTE].cast("q")
-        self._owed = line[OWED * 8 : STATE * 8].cast("q")
-        self._state = line[STATE * 8 : STATE * 8 + 8].cast("q")
-        self.shared = line[SERVED * 8 : TAKING * 8 + 8].cast("q")
+        self._owed = line[OWED * WORD : STATE * WORD].cast("q")
+        self._state = line[STATE * WORD : (STATE + 1) * WORD].cast("q")
+        self.shared = line[SERVED * WORD : (TAKING + 1) * WORD].cast("q")
         self._notes = False
         self._due = 0
         self._call_due: Callable[[], None] | None = None
@@ -116,14 +123,14 @@ class Slot:
 
     def busy(self) -> None:
         """Say that this worker runs the application."""
-        self._state[0] = _BUSY
+        self._state[0] = BUSY
 
     def begin(self, method: str, target: str) -> None:
         """Say that this worker runs the application, and for which request."""
         if self._notes:
-            _store_request(self._line, STATE * 8, _BUSY, method.encode(), target.encode())
+            _store_request(self._line, STATE * WORD, BUSY, 0.0, 0.0, method.encode(), target.encode())
         else:
-            self._state[0] = _BUSY
+            self._state[0] = BUSY
 
     def owe(self, fd: int, request_id: int) -> None:
         """Say that a request came on descriptor ``fd``, by the number ``request_id``, and that no answer has gone."""
@@ -137,12 +144,20 @@ class Slot:
         """Say that this worker takes no new connection and will leave; it stays said, whatever follows."""
         self._words[CLOSING] = 1
 
-    def count_request(self) -> None:
-        """Count one request; ``requests`` is this worker's own count."""
+    def count_request(self, status: str = "200 OK") -> None:
+        """Count one request; ``requests`` is this worker's own count. ``status`` interests measures only."""
         self.requests = requests = self.requests + 1
         self._words[3] = requests
         if requests == self._due and self._call_due is not None:
-            self._words[DUE] = 1
+            self.ask_for_successor()
+
+    def count_refusal(self) -> None:
+        """Count what could not be read as a request: of interest to measures only."""
+
+    def ask_for_successor(self) -> None:
+        """Say that this worker is to be replaced."""
+        self._words[DUE] = 1
+        if self._call_due is not None:
             self._call_due()
 
     def note(self, text: str) -> None:
@@ -180,10 +195,10 @@ class Scoreboard:
         self._bytes = memoryview(mmap.mmap(-1, max(size, most) * LINE_BYTES))
         self._words = self._bytes.cast("q")
 
-    def slot(self, index: int) -> Slot:
-        """Return the worker's side of line ``index``; ``IndexError`` if there is none."""
-        start = self._start(index) * 8
-        return Slot(self._bytes[start : start + LINE_BYTES])
+    def slot(self, index: int, kind: type[Slot] = Slot) -> Slot:
+        """Return the worker's side of line ``index``, of a ``kind``; ``IndexError`` if there is none."""
+        start = self._start(index) * WORD
+        return kind(self._bytes[start : start + LINE_BYTES])
 
     def open_line(self, index: int, generation: int, now: float) -> None:
         """Clear line ``index`` for a worker that is about to start."""
@@ -203,7 +218,7 @@ class Scoreboard:
             (STATE, int(State.STARTING)),
         ):
             self._words[word + offset] = value
-        self._bytes[(word + STATE + 1) * 8 : (word + LINE_WORDS) * 8] = bytes(LINE_BYTES - STATE * 8 - 8)
+        self._bytes[(word + STATE + 1) * WORD : (word + LINE_WORDS) * WORD] = bytes((LINE_WORDS - STATE - 1) * WORD)
 
     def write_pid(self, index: int, pid: int) -> None:
         """Show the pid of line ``index``: for readers, never to be signalled."""
@@ -220,9 +235,10 @@ class Scoreboard:
     def read_line(self, index: int) -> SlotReading:
         """Return line ``index`` with every value forced into its range."""
         word = self._start(index)
-        line = bytes(self._bytes[word * 8 : word * 8 + LINE_BYTES])
+        line = bytes(self._bytes[word * WORD : word * WORD + LINE_BYTES])
         cells = memoryview(line).cast("q")
-        state, method, target = _BEGIN.unpack_from(line, STATE * 8)
+        state, began, _, method, target = BEGIN.unpack_from(line, STATE * WORD)
+        since = cells[SINCE] / 1e9
         return SlotReading(
             index,
             cells[PID],
@@ -232,8 +248,13 @@ class Scoreboard:
             cells[STARTED] / 1e9,
             _read_text(line[NOTE : NOTE + min(max(cells[NOTE_LENGTH], 0), NOTE_BYTES)]),
             " ".join(filter(None, (_read_text(part.partition(b"\0")[0]) for part in (method, target)))),
-            cells[SINCE] / 1e9,
+            began if state == BUSY and 0.0 < began < inf else since,
         )
+
+    def read_measures(self, index: int) -> tuple[int, memoryview]:
+        """Return the requests of line ``index``, and its words from ``SPENT`` on as bytes."""
+        word = self._start(index)
+        return max(0, self._words[word + REQUESTS]), self._bytes[(word + SPENT) * WORD : (word + LINE_WORDS) * WORD]
 
     def read_progress(self, index: int) -> Progress:
         """Return only what changes from request to request of line ``index``."""

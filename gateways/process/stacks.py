@@ -14,6 +14,7 @@ from itertools import islice, takewhile
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from gateways.process.ledger import REQUEST_TIMEOUT
 from gateways.process.limits import PoolLimits
 from gateways.process.scoreboard import State
 from gateways.process.signals import STACK_SIGNAL
@@ -112,7 +113,7 @@ class Interrogator:
                 child.pid, request, child.generation.pool.limits.request_timeout,
             )  # fmt: skip
             self._apologies.hold(child)
-            child.kill()
+            child.kill(REQUEST_TIMEOUT)
 
     def close(self) -> None:
         """Close what was opened here."""

@@ -29,7 +29,10 @@ NOT_MOUNTED = "nothing is mounted here"
 
 
 class Exchange:
-    """See ``core.interfaces.Exchange``; ``state`` goes from NEW over STARTED and COMMITTED to DONE, or to CUT."""
+    """See ``core.interfaces.Exchange``; ``state`` goes from NEW over STARTED and COMMITTED to DONE, or to CUT.
+
+    ``status``: of the response, ``"200 OK"``; ``""`` when the peer went before there was one.
+    """
 
     __slots__ = (
         "_carries_body",
@@ -37,13 +40,13 @@ class Exchange:
         "_fields",
         "_left",
         "_redirects",
-        "_status",
         "connection",
         "log",
         "mounts",
         "recycling",
         "request",
         "state",
+        "status",
     )
 
     def __init__(self, connection: Connection, request: Request, mounts: MountTable, log: Log) -> None:
@@ -99,6 +102,7 @@ class Exchange:
         """Send a whole response."""
         if self.state > STARTED:
             raise LocalProtocolError("a second response to one request")
+        self.status = status
         connection = self.connection
         try:
             data = connection.wire.format_response(status, fields, body, connection.last)
@@ -120,13 +124,13 @@ class Exchange:
             if name.lower() == "content-length":
                 self._left = parse_length(value)
         self._carries_body = has_body(self.request.method, STATUS_CODES[status])
-        self._status = status
+        self.status = status
         self._fields = fields
         self.state = STARTED
 
     def _format_head(self) -> bytes:
         connection = self.connection
-        head = connection.wire.format_head(self._status, self._fields, connection.last)
+        head = connection.wire.format_head(self.status, self._fields, connection.last)
         self.state = COMMITTED
         return head
 
@@ -241,7 +245,7 @@ class Exchange:
             return
         if self.state == STARTED and self._left is None:
             self.state = DONE
-            connection.send(connection.wire.format_response(self._status, self._fields, b"", connection.last))
+            connection.send(connection.wire.format_response(self.status, self._fields, b"", connection.last))
             return
         head = self._format_head() if self.state == STARTED else b""
         self.state = DONE

@@ -21,17 +21,13 @@ if TYPE_CHECKING:
 
 
 class LoggedExchange(Exchange):
-    """An ``Exchange``.
+    """An ``Exchange``. ``began``: monotonic, in seconds."""
 
-    ``status``: of the response, ``"200 OK"``, or ``""`` when there was none. ``began``: monotonic, in seconds.
-    """
-
-    __slots__ = ("_length", "_sent", "began", "first", "status")
+    __slots__ = ("_length", "_sent", "began", "first")
 
     def __init__(self, connection: Connection, request: Request, mounts: MountTable, log: Log) -> None:
         super().__init__(connection, request, mounts, log)
         self.first = request
-        self.status = ""
         self._sent = 0
         self._length: int | None = None
         self.began = monotonic()
@@ -49,7 +45,6 @@ class LoggedExchange(Exchange):
     def respond(self, status: str, fields: FieldList, body: bytes = b"") -> None:
         """Send a whole response."""
         # First, because a body of the wrong length goes by ``start`` and ``write``, which count it.
-        self.status = status
         self._length = None
         self._sent = len(body) if has_body(self.request.method, STATUS_CODES[status]) else 0
         super().respond(status, fields, body)
@@ -57,7 +52,6 @@ class LoggedExchange(Exchange):
     def start(self, status: str, fields: FieldList) -> None:
         """Set the response head."""
         super().start(status, fields)
-        self.status = status
         self._sent = 0
         self._length = self._left if self._carries_body else None
 

@@ -16,7 +16,7 @@ from time import monotonic
 from gateways.core.errors import ConnectionLost, LocalProtocolError, RemoteProtocolError, ScriptError
 from gateways.core.response import format_status
 from gateways.serve.connection import BODY, HEAD, IDLE, LINGERING, RECEIVE, Connection
-from gateways.serve.exchange import DONE, NOT_MOUNTED, Exchange
+from gateways.serve.exchange import DONE, NEW, NOT_MOUNTED, Exchange
 from gateways.serve.listener import Listener
 from gateways.serve.logged import LoggedExchange
 from gateways.serve.sharing import NOTHING_SHARED
@@ -388,6 +388,7 @@ class ConnectionLoop:
 
     def _refuse(self, connection: Connection, error: RemoteProtocolError) -> None:
         """Answer a request that broke the rules, and close: no later byte is parsed."""
+        self.slot.count_refusal()
         self.log.warning("refused a request with %d: %s", error.status, ascii(str(error))[1:-1])
         fields = [("Content-Type", "text/plain; charset=utf-8")]
         body = f"{format_status(error.status)}\n{error.message}\n".encode("ascii", "backslashreplace")
@@ -431,7 +432,7 @@ class ConnectionLoop:
             self._access.write(exchange)
         if exchange._cleanups:
             exchange.run_cleanups()
-        slot.count_request()
+        slot.count_request(exchange.status)
         reusable = connection.wire.finish() and not connection.last
         keep = reusable and not connection.broken
         if not keep:
@@ -459,6 +460,8 @@ class ConnectionLoop:
     def _lose(self, exchange: Exchange, error: ConnectionLost) -> None:
         self.log.info("%s: %s", exchange.describe(), error)
         exchange.connection.last = True
+        if exchange.state == NEW:
+            exchange.status = ""
         if not exchange.connection.broken:
             self._answer(exchange, 408, "")
 
