@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from gateways.core.errors import ConfigurationError
+from gateways.core.errors import ConfigurationError, ScriptError
 from gateways.execution.cgi import TIME_LIMIT, CGIModel
 from gateways.execution.child import Child, Pipes, describe_status, spawn_with_pipes
 from gateways.execution.environment import PASSED, EnvironmentPlan
@@ -79,7 +79,7 @@ class ZygoteModel:
         for path in source.list_scripts():
             try:
                 compile_when_changed(self._programs, path)
-            except (CompileError, NotPython):
+            except ScriptError:
                 continue  # the first request says it
             load_imports(list_foreign_imports(path))
 
