@@ -9,12 +9,10 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gateways.core.errors import BodyIncomplete, ConnectionLost, LocalProtocolError, ScriptError
-from gateways.core.interfaces import Exchange, FieldList
+from gateways.core.errors import BodyIncomplete, ConnectionLost, ScriptError
 from gateways.execution import child, permits, pump
 from gateways.execution.cgi import CGIModel
 from gateways.execution.permits import Permits
@@ -22,17 +20,28 @@ from gateways.execution.sources import ScriptFolder, SingleScript
 from gateways.execution.zygote import ZygoteModel
 from tests.exchanges import FakeExchange, make_request
 from tests.script_runs import FORKED, Call, Outcome, run_apart, run_call, run_calls, run_one, write_script
+from tests.servers import children
 
 HEAD = 'print("Content-Type: text/plain\\n")\n'
 FLUSHED_HEAD = 'print("Content-Type: text/plain\\n", flush=True)\n'
 BOTH = pytest.mark.parametrize("model", FORKED)
 DEADLINE = 20.0
+MADE: list[CGIModel | ZygoteModel] = []
 
 
 def make_model(model: str, source: SingleScript | ScriptFolder, time_limit: float) -> CGIModel | ZygoteModel:
     made = CGIModel(source, time_limit) if model == "cgi" else ZygoteModel(source, time_limit=time_limit)
     made.load()
+    MADE.append(made)
     return made
+
+
+@pytest.fixture(autouse=True)
+def close_models() -> Iterator[None]:
+    """Close what a test has made: a zygote is a process."""
+    yield
+    while MADE:
+        MADE.pop().close()
 
 
 def has_ended(pid: int) -> bool:
@@ -177,14 +186,15 @@ def test_no_descriptor_and_no_zombie_is_left(model: str, tmp_path: Path) -> None
     """B101: a hundred requests, good and bad."""
     path = write_script(tmp_path / "script.py", HEAD + "import os\nif os.environ['QUERY_STRING']: os.abort()")
 
-    def look() -> tuple[int, str]:
-        children = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
-        return len(os.listdir("/proc/self/fd")), children
+    def look() -> tuple[int, int, int]:
+        own = children(os.getpid())
+        below = [state for pid, _ in own for _, state in children(pid)]
+        return len(os.listdir("/proc/self/fd")), len(own), [state for _, state in own].count("Z") + len(below)
 
     calls = [Call(target="/?x") if n % 5 == 0 else Call() for n in range(10 if model == "cgi" else 100)]
     outcomes = run_calls(FORKED[model], SingleScript(str(path)), *calls, probe=look)
     assert {outcome.probe for outcome in outcomes[1:]} == {outcomes[1].probe}
-    assert outcomes[-1].probe[1] == ""
+    assert outcomes[-1].probe[1:] == (int(model == "zygote"), 0)  # the zygote, and nothing below it
 
 
 @BOTH
@@ -560,124 +570,6 @@ def test_permits_of_one_process_are_one_after_another() -> None:
         with some.hold():
             pass
     some.close()
-
-
-# Another execution model in a zygote's child.
-
-
-class Answers:
-    """An execution model that does one thing to its exchange."""
-
-    name = "answers"
-
-    def __init__(self, act: Callable[[Exchange], Any]) -> None:
-        self._act = act
-
-    def load(self) -> None:
-        """Nothing to load."""
-
-    def run(self, exchange: Exchange) -> None:
-        self._act(exchange)
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
-TYPE: FieldList = [("Content-Type", "text/plain"), ("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")]
-
-
-def stream(exchange: Exchange) -> None:
-    exchange.start("200 OK", TYPE)
-    for n in range(10_000):
-        exchange.write(b"%d\n" % n)
-
-
-def send_file(exchange: Exchange) -> None:
-    exchange.start("200 OK", TYPE)
-    with open(__file__, "rb") as file:
-        exchange.send_file(file, 10, 100)
-
-
-def echo(exchange: Exchange) -> None:
-    exchange.respond("200 OK", TYPE, exchange.read(3) + b"|" + exchange.read())
-
-
-def print_and_answer(exchange: Exchange) -> None:
-    print("printed by the application", flush=True)
-    exchange.log.warning("%s of the model", "a word")
-    exchange.respond("200 OK", TYPE, b"body")
-
-
-MODEL_ANSWERS: list[tuple[str, Callable[[Exchange], Any], str, bytes]] = [
-    ("respond", lambda e: e.respond("404 Not Found", TYPE, b"no"), "404 Not Found", b"no"),
-    ("no-type", lambda e: e.respond("200 OK", [("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")], b"x"), "200 OK", b"x"),
-    ("location-is-the-applications-own", lambda e: e.respond("200 OK", [*TYPE, ("Location", "/x")], b"x"), "200 OK",
-     b"x"),
-    ("stream", stream, "200 OK", b"".join(b"%d\n" % n for n in range(10_000))),
-    ("file", send_file, "200 OK", Path(__file__).read_bytes()[10:110]),
-    ("start-only", lambda e: e.start("200 OK", TYPE), "200 OK", b""),
-    ("body", echo, "200 OK", b"abc|defg"),
-    ("application-prints", print_and_answer, "200 OK", b"body"),
-]  # fmt: skip
-
-
-ANSWER_IDS = [row[0] for row in MODEL_ANSWERS]
-
-
-@pytest.mark.parametrize(("act", "status", "body"), [row[1:] for row in MODEL_ANSWERS], ids=ANSWER_IDS)
-def test_a_model_in_a_childs_process_answers_as_it_would_here(
-    act: Callable[[Exchange], Any], status: str, body: bytes
-) -> None:
-    model = ZygoteModel(model=Answers(act))
-    outcome: Outcome = run_apart(lambda: (model.load(), run_call(model, Call("POST", body=b"abcdefg")))[1])
-    assert (outcome.status, outcome.body, outcome.error) == (status, body, "")
-    assert [value for name, value in outcome.fields if name == "Set-Cookie"] == ["a=1", "b=2"]
-    if act is print_and_answer:
-        assert "printed by the application" in outcome.log
-        assert "a word of the model" in outcome.log
-
-
-MODEL_FAULTS: list[tuple[str, Callable[[Exchange], Any], str]] = [
-    ("raises", lambda e: 1 / 0, "division by zero"),
-    ("no-response", lambda e: None, "no response"),
-    ("B092-value", lambda e: e.respond("200 OK", [("A", "a\r\nSet-Cookie: x=1")], b""), "CR, LF or NUL"),
-    ("B092-name", lambda e: e.respond("200 OK", [("A\nB", "a")], b""), "not a token"),
-    ("B092-status", lambda e: e.respond("200 OK\r\nX: y", [], b""), "status"),
-    ("B092-nul", lambda e: e.respond("200 OK", [("A", "\0")], b""), "CR, LF or NUL"),
-    ("U08-transfer-encoding", lambda e: e.respond("200 OK", [("Transfer-Encoding", "chunked")], b""), "may not send"),
-    ("interim", lambda e: e.respond("100 Continue", [], b""), "100"),
-]
-
-
-@pytest.mark.parametrize(("act", "said"), [row[1:] for row in MODEL_FAULTS], ids=[row[0] for row in MODEL_FAULTS])
-def test_a_fault_of_a_model_in_a_child_is_500(act: Callable[[Exchange], Any], said: str) -> None:
-    model = ZygoteModel(model=Answers(act))
-    outcome: Outcome = run_apart(lambda: (model.load(), run_call(model, Call()))[1])
-    assert (outcome.status, outcome.code) == ("", 500)
-    assert said in outcome.log
-
-
-def test_a_model_that_fails_after_the_first_byte_leaves_the_reply_unfinished() -> None:
-    def act(exchange: Exchange) -> None:
-        exchange.start("200 OK", TYPE)
-        exchange.write(b"x" * 100_000)
-        raise LocalProtocolError("late")
-
-    model = ZygoteModel(model=Answers(act))
-    outcome: Outcome = run_apart(lambda: (model.load(), run_call(model, Call()))[1])
-    assert (outcome.status, outcome.error, len(outcome.body)) == ("200 OK", "ScriptError", 100_000)
-
-
-def test_a_model_in_a_child_may_redirect_and_clean_up(tmp_path: Path) -> None:
-    def act(exchange: Exchange) -> None:
-        exchange.add_cleanup(lambda: (tmp_path / "cleaned").touch())
-        exchange.recycle()
-        exchange.redirect("/other?x")
-
-    model = ZygoteModel(model=Answers(act))
-    outcome: Outcome = run_apart(lambda: (model.load(), run_call(model, Call()))[1])
-    assert outcome.redirected == ["/other?x"]
-    assert (tmp_path / "cleaned").exists()
 
 
 # Warm imports.

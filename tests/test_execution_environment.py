@@ -11,11 +11,12 @@ from gateways.core.errors import ConnectionLost, LocalProtocolError, ScriptError
 from gateways.core.mounts import Mount
 from gateways.core.request import Endpoint, VariableRequest
 from gateways.execution.environment import PASSED, EnvironmentPlan, list_inherited
+from gateways.execution.loading import load_imports
 from gateways.execution.recipes import is_foreign, make_recipe
 from gateways.execution.reply import HOLD, Reply
 from gateways.execution.scriptlog import MAX_LINE, MAX_TOTAL, ScriptLog, escape_line
 from gateways.execution.sources import Script, SingleScript
-from gateways.execution.warm import list_foreign_imports, list_imports, load_imports
+from gateways.execution.warm import list_foreign_imports, list_imports
 from tests.exchanges import FakeExchange, ListLog, make_request
 from tests.script_runs import IN_PROCESS, Call, make_script_model, run_calls, write_script
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gateways.execution.sources import Script, ScriptFolder, SingleScript
 
 TIME_LIMIT = 60.0
-_INHERITED_SIGNALS = (
+INHERITED_SIGNALS = (
     signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGTERM,
     signal.SIGCHLD, signal.SIGTTIN, signal.SIGTTOU, signal.SIGWINCH,
 )  # fmt: skip
@@ -101,7 +101,7 @@ def spawn_program(script: Script, environment: dict[bytes, bytes], pipes: Pipes)
     """
     import subprocess
 
-    ignored = [number for number in _INHERITED_SIGNALS if signal.getsignal(number) is signal.SIG_IGN]
+    ignored = [number for number in INHERITED_SIGNALS if signal.getsignal(number) is signal.SIG_IGN]
     mask = signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in ignored:
         signal.signal(number, signal.SIG_DFL)

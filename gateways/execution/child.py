@@ -10,9 +10,13 @@ import select
 import signal
 from time import monotonic
 
+from gateways.execution.parent import OURSELVES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from gateways.execution.parent import Parent
 
 KILL_GRACE = 2.0
 """Seconds between TERM and KILL."""
@@ -51,14 +55,15 @@ class Pipes:
 
 
 class Child:
-    """A child process. ``pid`` is also its process group. ``pidfd``: readable once it has ended; -1 where the system
-    has none. It is collected late, so that until then its number is nobody else's."""
+    """A process for one request. ``pid`` is also its process group. ``pidfd``: readable once it has ended; -1 where the
+    system has none. It is collected late, so that until then its number is nobody else's. ``parent``: who forked it."""
 
-    __slots__ = ("_collected", "_status", "pid", "pidfd", "pipes")
+    __slots__ = ("_collected", "_parent", "_status", "pid", "pidfd", "pipes")
 
-    def __init__(self, pid: int, pipes: Pipes) -> None:
+    def __init__(self, pid: int, pipes: Pipes, parent: Parent) -> None:
         self.pid = pid
         self.pipes = pipes
+        self._parent = parent
         self._collected = False
         self._status: int | None = None
         try:
@@ -68,22 +73,13 @@ class Child:
 
     def has_ended(self) -> bool:
         """True when the child has ended, collected or not."""
-        if self._collected:
-            return True
-        try:
-            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:
-            self._collected = True
-            return True
+        return self._collected or self._parent.has_ended(self.pid)
 
     def collect(self) -> int | None:
         """Wait for the child's end and return its wait status; ``None`` when somebody else collected it (C12)."""
         if not self._collected:
             self._collected = True
-            try:
-                self._status = os.waitpid(self.pid, 0)[1]
-            except ChildProcessError:
-                pass
+            self._status = self._parent.collect(self.pid)
         return self._status
 
     def signal_group(self, number: int) -> None:
@@ -134,8 +130,11 @@ def describe_status(status: int | None) -> tuple[str, bool]:
     return f"ended with exit status {os.waitstatus_to_exitcode(status)}", False
 
 
-def spawn_with_pipes(with_input: bool, spawn: Callable[[Pipes], int]) -> Child:
-    """Make pipes, call ``spawn`` to start a process on their child ends, and return it; if it raises, close them."""
+def spawn_with_pipes(with_input: bool, spawn: Callable[[Pipes], int], parent: Parent = OURSELVES) -> Child:
+    """Make pipes, have ``parent`` start a process on their child ends by ``spawn``, and return it.
+
+    If that raises, they are closed.
+    """
     pipes = Pipes(with_input)
     try:
         pid = spawn(pipes)
@@ -143,4 +142,4 @@ def spawn_with_pipes(with_input: bool, spawn: Callable[[Pipes], int]) -> Child:
         pipes.close_all()
         raise
     pipes.close_child_ends()
-    return Child(pid, pipes)
+    return Child(pid, pipes, parent)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from gateways.core.interfaces import Log
+
 
 def load_file(path: str, *names: str) -> Any:
     """Return the first of ``names`` in the Python file at ``path``, run once as a module named after the file.
@@ -80,3 +82,16 @@ def make_loader(path: str, module_name: str, *names: str) -> Callable[[], Any]:
     if path:
         return lambda: load_file(path, *names)
     return lambda: load_module(module_name, names[0])
+
+
+def load_imports(names: list[str], log: Log | None = None) -> None:
+    """Import modules; what cannot be imported is left to the script, which may do without it."""
+    for name in names:
+        parent = name.rpartition(".")[0]
+        if name in sys.modules or (parent in sys.modules and not hasattr(sys.modules[parent], "__path__")):
+            continue
+        try:
+            __import__(name)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the edge around application code
+            if log is not None:
+                log.info("%s could not be imported ahead: %s", name, error)

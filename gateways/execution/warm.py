@@ -1,4 +1,4 @@
-"""Finds what scripts import, and imports it ahead of them, so that a forked child finds it done.
+"""Finds what scripts import, so that it can be imported ahead of them and a forked child finds it done.
 
 Reads import statements; runs no line of a script. Modules of the script's own folder are only read, not imported: they
 are the application, and may change. Knows no request.
@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import ast
 import os
-import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from gateways.core.interfaces import Log
 
 MAX_LOCAL = 200
 """Local modules that are read for one script."""
@@ -79,16 +76,3 @@ def list_foreign_imports(path: str) -> list[str]:
                     seen.add(found)
                     pending.append(found)
     return list(names)
-
-
-def load_imports(names: list[str], log: Log | None = None) -> None:
-    """Import modules; what cannot be imported is left to the script, which may do without it."""
-    for name in names:
-        parent = name.rpartition(".")[0]
-        if name in sys.modules or (parent and not hasattr(sys.modules.get(parent), "__path__")):
-            continue
-        try:
-            __import__(name)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the edge around application code
-            if log is not None:
-                log.info("%s could not be imported ahead: %s", name, error)

@@ -1,158 +1,109 @@
-"""The ``zygote`` model: a fork of the warm worker for each request, without exec.
+"""The ``zygote`` model: for each request a fork of a process that is warm already, without exec.
 
-CGI's isolation without CGI's start: what the script imports is imported already, its code is compiled already. Runs a
-script, or one exchange of any other execution model. This module is the worker's side; ``zygote_child`` is the child's.
+CGI's isolation without CGI's start: what the script imports is imported already, its code is compiled already. This
+module is the worker's side; ``zygote_process`` is the process that forks, ``zygote_child`` what it forks.
 """
 
 from __future__ import annotations
 
-import os
+import sys
 
-from gateways.core.errors import ConfigurationError, ScriptError
+from gateways.core.errors import LoadError, ScriptError
 from gateways.execution.cgi import TIME_LIMIT, CGIModel
-from gateways.execution.child import Child, Pipes, describe_status, spawn_with_pipes
+from gateways.execution.child import Pipes, describe_status, spawn_with_pipes
 from gateways.execution.environment import PASSED, EnvironmentPlan
 from gateways.execution.pump import run_child
-from gateways.execution.recipes import CompileError, NotPython, Program, compile_when_changed
 from gateways.execution.reply import Reply
-from gateways.execution.scriptlog import ScriptLog, format_exception
+from gateways.execution.scriptlog import ScriptLog
 from gateways.execution.spool import RequestBody
+from gateways.execution.zygote_line import NOT_COMPILED, NOT_PYTHON, LineLost, Refusal, Zygote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gateways.core.interfaces import Exchange, ExecutionModel
+    from gateways.core.interfaces import Exchange
     from gateways.execution.sources import Script, ScriptFolder, SingleScript
-    from gateways.execution.zygote_child import Template
 
 
 class ZygoteModel:
-    """An ``ExecutionModel`` that forks for each request. Either ``source`` (scripts) or ``model`` (run in the child).
+    """An ``ExecutionModel`` that forks for each request. ``source``: where scripts are found.
 
-    ``time_limit``: seconds, 0 for none. ``passed``, ``pass_authorization``: see ``environment``; for scripts only.
+    ``time_limit``: seconds, 0 for none. ``passed``, ``pass_authorization``: see ``environment``.
     """
 
     def __init__(
         self,
-        source: SingleScript | ScriptFolder | None = None,
-        model: ExecutionModel | None = None,
+        source: SingleScript | ScriptFolder,
         time_limit: float = TIME_LIMIT,
         passed: tuple[str, ...] = PASSED,
         pass_authorization: bool = False,
         name: str = "zygote",
     ) -> None:
-        if (source is None) == (model is None):
-            raise ConfigurationError("zygote runs either scripts or another execution model")
         self.name = name
         self._source = source
-        self._model = model
         self._time_limit = time_limit
-        self._passed = passed
-        self._pass_authorization = pass_authorization
-        self._programs: dict[str, Program] = {}
-        self._foreign: CGIModel | None = None
+        self._foreign = CGIModel(source, time_limit, 0, passed, pass_authorization, name)
+        self._plan = (passed, pass_authorization)
         self._environment: EnvironmentPlan
-        self._template: Template
+        self._zygote: Zygote
 
     def load(self) -> None:
-        """Import and compile what children will need, and keep the collector from touching it: each page it writes to
-        is copied for each child. Raise ``LoadError``."""
-        import gc
+        """Start the zygote, which imports and compiles what children will need. Raise ``LoadError``."""
+        from gateways.execution.warm import list_foreign_imports
 
-        from gateways.execution.zygote_child import Template
-
-        self._template = Template()
-        if self._model is not None:
-            self._model.load()
-        if self._source is not None:
-            self._load_scripts(self._source)
-        gc.collect()
-        gc.freeze()
-
-    def _load_scripts(self, source: SingleScript | ScriptFolder) -> None:
-        from gateways.execution.warm import list_foreign_imports, load_imports
-
-        self._environment = EnvironmentPlan(self._passed, self._pass_authorization)
-        self._foreign = CGIModel(source, self._time_limit, 0, self._passed, self._pass_authorization, self.name)
         self._foreign.load()
-        for path in source.list_scripts():
-            try:
-                compile_when_changed(self._programs, path)
-            except ScriptError:
-                continue  # the first request says it
-            load_imports(list_foreign_imports(path))
+        self._environment = EnvironmentPlan(*self._plan)
+        scripts = self._source.list_scripts()
+        imports = [name for path in scripts for name in list_foreign_imports(path)]
+        self._zygote = Zygote({"path": sys.path, "imports": list(dict.fromkeys(imports)), "scripts": scripts})
+        try:
+            self._zygote.start()
+        except (LineLost, OSError) as error:
+            self._zygote.close()
+            raise LoadError(f"the zygote cannot be started by {sys.executable!r}: {error}") from error
 
     def close(self) -> None:
-        """Release what ``load`` holds."""
-        if self._model is not None:
-            self._model.close()
-        self._template.close()
+        """End the zygote."""
+        self._zygote.close()
+        self._foreign.close()
 
     def run(self, exchange: Exchange) -> None:
-        """Run one exchange in a child. Raise ``ScriptError`` when there is no complete reply."""
+        """Run one script in a child. Raise ``ScriptError`` when there is no complete reply."""
+        script = self._source.find(exchange.request)
         with RequestBody(exchange) as body:
-            if self._source is not None:
-                self._run_script(exchange, self._source.find(exchange.request), body)
-            elif self._model is not None:
-                self._run_model(exchange, self._model, body)
+            try:
+                self._run_script(exchange, script, body)
+            except Refusal as refusal:
+                self._run_refused(exchange, script, body, refusal)
 
-    def _run_model(self, exchange: Exchange, model: ExecutionModel, body: RequestBody) -> None:
-        from gateways.execution.zygote_child import run_model
-
-        self._fork(
-            exchange,
-            model.name,
-            body,
-            lambda pipes: run_model(model, exchange.request, pipes, self._template),
-        )
-
-    def _run_script(self, exchange: Exchange, script: Script, body: RequestBody) -> None:
-        from gateways.execution.zygote_child import run_script
-
-        try:
-            program = compile_when_changed(self._programs, script.path)
-        except CompileError as error:
-            ScriptLog(exchange.log, script.path).write_exception(error.cause)
-            raise
-        except NotPython:
-            if self._foreign is None:
-                raise
+    def _run_refused(self, exchange: Exchange, script: Script, body: RequestBody, refusal: Refusal) -> None:
+        """Run what is no Python by exec; raise what else is wrong with a script."""
+        if refusal.kind == NOT_PYTHON:
             exchange.log.info("%s: no Python program, run by fork and exec", script.path)
             self._foreign.run_program(exchange, script, body)
             return
-        variables = self._environment.encode_environment(exchange.request, script, body.length)
-        self._fork(
-            exchange, script.path, body,
-            lambda pipes: run_script(program, script, variables, pipes, self._template),
-        )  # fmt: skip
+        if refusal.kind == NOT_COMPILED:
+            log = ScriptLog(exchange.log, script.path)
+            log.write(refusal.traceback)
+            log.finish()
+        raise ScriptError(refusal.message, refusal.status)
 
-    def _fork(self, exchange: Exchange, name: str, body: RequestBody, life: Callable[[Pipes], int]) -> None:
-        """Fork a child that lives ``life`` and answer the exchange with what it prints."""
-        self._template.fault[0] = 0
-        log = ScriptLog(exchange.log, name)
-        child: Child = spawn_with_pipes(body.length > 0, lambda pipes: spawn_fork(pipes, life))
+    def _run_script(self, exchange: Exchange, script: Script, body: RequestBody) -> None:
+        """Have a child forked, and answer the exchange with what it prints. Raise ``Refusal`` when there is none."""
+        variables = self._environment.encode_environment(exchange.request, script, body.length)
+        zygote = self._zygote
+        log = ScriptLog(exchange.log, script.path)
+
+        def fork(pipes: Pipes) -> int:
+            order = (script.path, script.folder, variables)
+            return zygote.fork(order, (pipes.child_in, pipes.child_out, pipes.stderr_in))
 
         def judge(status: int | None) -> str:
             said, by_signal = describe_status(status)
-            if self._template.fault[0]:
+            if zygote.raised:
                 return "ended by an exception"
             if said and not by_signal:
                 log.note(said)
             return said if by_signal else ""
 
-        run_child(exchange, child, Reply(exchange, name), log, body, self._time_limit, judge)
-
-
-def spawn_fork(pipes: Pipes, life: Callable[[Pipes], int]) -> int:
-    """Fork; return the child's process id. The child lives its life and ends; it never returns."""
-    pid = os.fork()
-    if pid:
-        return pid
-    status = 70
-    try:
-        status = life(pipes)
-    except BaseException as error:  # noqa: BLE001 - the edge of a process: nothing may return into the worker's loop
-        os.write(2, format_exception(error))
-    finally:
-        os._exit(status)
+        child = spawn_with_pipes(body.length > 0, fork, zygote)
+        run_child(exchange, child, Reply(exchange, script.path), log, body, self._time_limit, judge)

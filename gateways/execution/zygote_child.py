@@ -1,6 +1,6 @@
-"""What a zygote's child does: every line of this module runs in the forked child, and none returns to the worker.
+"""What a zygote's child does: every line of this module runs in the forked child, and none returns to the zygote.
 
-Knows the worker's process only as what has to be shed: its descriptors, signal handlers and exit functions.
+Knows the zygote only as what has to be shed: its descriptors, its session, the signals that it ignores.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ import _signal  # type: ignore[import-not-found]
 import atexit
 import os
 import sys
+from _signal import SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2
 from mmap import mmap
-from signal import NSIG, SIG_SETMASK, SIGINT, SIGKILL, SIGPIPE, SIGSTOP
 
 from gateways.execution.ending import Ending, run_code
-from gateways.execution.pipe_exchange import DescriptorLog, PipeExchange
 from gateways.execution.recipes import make_namespace
 from gateways.execution.scriptlog import format_exception
 
@@ -21,22 +20,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from gateways.core.interfaces import ExecutionModel
-    from gateways.core.request import Request
-    from gateways.execution.child import Pipes
     from gateways.execution.recipes import Program
-    from gateways.execution.sources import Script
 
-DOCUMENT = 3
-"""The descriptor of the reply when an execution model runs: 1 belongs to whatever the application prints."""
 MAX_DESCRIPTOR = 1 << 20
-WORKER_ENVIRON: Any = os._Environ
-_SIGNALS = tuple(number for number in range(1, NSIG) if number not in (SIGKILL, SIGSTOP))
+IGNORED = (SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2)
+"""Signals that the zygote ignores: they are meant for the worker, and may be sent to a whole group or service."""
 
 
 class Template:
-    """What the worker prepares once so that a child touches as little as it can: each page of memory that a child
-    writes to, were it only a count of references, is copied first. Made in the worker, used in its children.
+    """What the zygote prepares once so that a child touches as little as it can: each page of memory that a child
+    writes to, were it only a count of references, is copied first. Made in the zygote, used in its children.
 
     ``streams``: standard streams as a new process has them, made while descriptors 0 to 2 were pipes. ``fault``: one
     shared byte, which a child sets when it ends by an exception.
@@ -60,45 +53,23 @@ class Template:
             os.close(reader)
             os.close(writer)
 
-    def close(self) -> None:
-        """Release the shared byte."""
-        self.fault.close()
-
 
 def run_script(
-    program: Program, script: Script, variables: dict[bytes, bytes], pipes: Pipes, template: Template
+    program: Program, folder: str, variables: dict[bytes, bytes], descriptors: list[int], template: Template
 ) -> int:
     """Be the process of one script, and return its exit status. ``template.fault``: set when it raised."""
-    shed_worker(pipes.child_in, pipes.child_out, pipes.stderr_in)
+    shed_zygote(descriptors)
     set_environment(variables)
-    os.chdir(script.folder)
+    os.chdir(folder)
     set_streams(template)
-    sys.argv = [script.path]
-    sys.path.insert(0, script.folder)
+    sys.argv = [program.path]
+    sys.path.insert(0, folder)
     module = make_namespace(program)
     sys.modules["__main__"] = module
     pid = os.getpid()
     ending = run_code(program.code, module.__dict__, ErrorStream())
     if ending.raised and os.getpid() == pid:  # not in a child of the script's own
         template.fault[0] = 1
-    return end_process(ending)
-
-
-def run_model(model: ExecutionModel, request: Request, pipes: Pipes, template: Template) -> int:
-    """Be the process of one exchange of ``model``, and return 0, or 1 with ``template.fault`` set when it raised."""
-    shed_worker(pipes.child_in, pipes.stderr_in, pipes.stderr_in, pipes.child_out)
-    set_streams(template)
-    exchange = PipeExchange(request, DOCUMENT, DescriptorLog())
-    ending = Ending(0)
-    try:
-        model.run(exchange)
-        exchange.finish()
-    except BaseException as error:  # noqa: BLE001 - the edge around the application
-        ErrorStream().write_exception(error)
-        template.fault[0] = 1
-        ending = Ending(1, raised=True)
-    os.close(DOCUMENT)
-    exchange.run_cleanups()
     return end_process(ending)
 
 
@@ -110,19 +81,20 @@ class ErrorStream:
         os.write(2, format_exception(error))
 
 
-def shed_worker(*descriptors: int) -> None:
-    """Leave the worker's session, signal handlers, exit functions and descriptors behind.
+def shed_zygote(descriptors: list[int]) -> None:
+    """Leave the zygote's session, signal dispositions and descriptors behind.
 
-    ``descriptors`` become 0, 1, 2 ...; every other one is closed (C13).
+    ``descriptors`` become 0, 1 and 2; every other one is closed (C13).
     """
     os.setsid()
-    shed_signals()
-    atexit._clear()
-    floor = len(descriptors)
-    safe = [move_above(descriptor, floor) for descriptor in descriptors]
+    for number in IGNORED:
+        _signal.signal(number, _signal.SIG_DFL)
+    _signal.signal(SIGINT, _signal.default_int_handler)
+    count = len(descriptors)
+    safe = [move_above(descriptor, count) for descriptor in descriptors]
     for number, descriptor in enumerate(safe):
-        os.dup2(descriptor, number, inheritable=number <= 2)
-    os.closerange(floor, MAX_DESCRIPTOR)
+        os.dup2(descriptor, number)
+    os.closerange(count, MAX_DESCRIPTOR)
 
 
 def move_above(descriptor: int, floor: int) -> int:
@@ -134,37 +106,13 @@ def move_above(descriptor: int, floor: int) -> int:
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, floor)
 
 
-def shed_signals() -> None:
-    """Give every signal the meaning it has in a new Python process, and block none.
-
-    By the functions below ``signal``'s, which would touch an enumeration for each number.
-    """
-    _signal.set_wakeup_fd(-1)
-    for number in _SIGNALS:
-        handler = _signal.getsignal(number)
-        if handler is not None and handler != _signal.SIG_DFL:
-            _signal.signal(number, _signal.SIG_DFL)
-    _signal.signal(SIGPIPE, _signal.SIG_IGN)
-    _signal.signal(SIGINT, _signal.default_int_handler)
-    _signal.pthread_sigmask(SIG_SETMASK, ())
-
-
 def set_environment(variables: dict[bytes, bytes]) -> None:
-    """Replace the whole environment, of Python and of the C library."""
+    """Fill the environment, which is empty: Python's and the C library's."""
     text: Any = os.environ
     octets: Any = os.environb
-    if type(octets) is not WORKER_ENVIRON:
-        octets.clear()
-        octets.update(variables)
-        return
-    worker: dict[bytes, bytes] = octets._data
-    putenv, unsetenv = os.putenv, os.unsetenv
-    for name in worker:
-        if name not in variables:
-            unsetenv(name)
+    putenv = os.putenv
     for name, value in variables.items():
-        if worker.get(name) != value:
-            putenv(name, value)
+        putenv(name, value)
     text._data = octets._data = variables
 
 
@@ -182,7 +130,7 @@ def open_streams() -> tuple[Any, Any, Any]:
 def set_streams(template: Template) -> None:
     """Give ``sys`` the template's streams.
 
-    The worker's own are kept: closing them would write what they hold into the script's reply.
+    The zygote's own are kept: closing them would write what they hold into the script's reply.
     """
     template.kept.extend((sys.stdin, sys.stdout, sys.stderr, sys.__stdin__, sys.__stdout__, sys.__stderr__))
     sys.stdin, sys.stdout, sys.stderr = template.streams
