@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -356,6 +357,7 @@ def test_a_script_that_may_not_be_read_is_403(model: str) -> None:
         path.chmod(0)
 
         def work() -> Outcome:
+            import_module("gateways.execution.zygote_process")  # this Python may be another user's, too
             if os.geteuid() == 0:
                 os.setuid(65534)
             made = MODELS[model](SingleScript(str(path)))

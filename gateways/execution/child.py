@@ -66,10 +66,7 @@ class Child:
         self._parent = parent
         self._collected = False
         self._status: int | None = None
-        try:
-            self.pidfd = os.pidfd_open(pid)
-        except (AttributeError, OSError):
-            self.pidfd = -1
+        self.pidfd = parent.watch(pid)
 
     def has_ended(self) -> bool:
         """True when the child has ended, collected or not."""
@@ -84,14 +81,8 @@ class Child:
 
     def signal_group(self, number: int) -> None:
         """Send a signal to the child and everything in its group."""
-        if self._collected:
-            return
-        for send in (os.killpg, os.kill):
-            try:
-                send(self.pid, number)
-            except (ProcessLookupError, PermissionError):
-                continue  # the group is not there yet, or no longer
-            return
+        if not self._collected:
+            self._parent.signal_group(self.pid, number)
 
     def kill(self) -> None:
         """End the child and its group, TERM first, KILL after ``KILL_GRACE`` seconds."""
@@ -112,7 +103,7 @@ class Child:
         """Close every descriptor."""
         self.pipes.close_all()
         if self.pidfd >= 0:
-            os.close(self.pidfd)
+            self._parent.unwatch(self.pidfd)
             self.pidfd = -1
 
 

@@ -6,17 +6,21 @@ module is the worker's side; ``zygote_process`` is the process that forks, ``zyg
 
 from __future__ import annotations
 
+import marshal
+import os
 import sys
 
 from gateways.core.errors import LoadError, ScriptError
 from gateways.execution.cgi import TIME_LIMIT, CGIModel
-from gateways.execution.child import Pipes, describe_status, spawn_with_pipes
+from gateways.execution.child import describe_status, spawn_with_pipes
 from gateways.execution.environment import PASSED, EnvironmentPlan
 from gateways.execution.pump import run_child
+from gateways.execution.recipes import MAX_PROGRAMS, format_stamp, is_foreign, read_source
 from gateways.execution.reply import Reply
 from gateways.execution.scriptlog import ScriptLog
 from gateways.execution.spool import RequestBody
-from gateways.execution.zygote_line import NOT_COMPILED, NOT_PYTHON, LineLost, Refusal, Zygote
+from gateways.execution.zygote_control import Zygote, share_zygote
+from gateways.execution.zygote_line import LineLost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,24 +49,28 @@ class ZygoteModel:
         self._plan = (passed, pass_authorization)
         self._environment: EnvironmentPlan
         self._zygote: Zygote
+        self._known: dict[str, tuple[tuple[int, int, int], bool]] = {}
 
     def load(self) -> None:
-        """Start the zygote, which imports and compiles what children will need. Raise ``LoadError``."""
+        """Have the zygote, which all mounts of this process share, import and compile what children will need.
+
+        Raise ``LoadError``.
+        """
         from gateways.execution.warm import list_foreign_imports
 
         self._foreign.load()
         self._environment = EnvironmentPlan(*self._plan)
         scripts = self._source.list_scripts()
         imports = [name for path in scripts for name in list_foreign_imports(path)]
-        self._zygote = Zygote({"path": sys.path, "imports": list(dict.fromkeys(imports)), "scripts": scripts})
+        self._zygote = share_zygote()
         try:
-            self._zygote.start()
+            self._zygote.prepare(list(dict.fromkeys(imports)), scripts)
         except (LineLost, OSError) as error:
             self._zygote.close()
-            raise LoadError(f"the zygote cannot be started by {sys.executable!r}: {error}") from error
+            raise LoadError(f"the zygote did not start ({sys.executable}): {error or 'it ended'}") from error
 
     def close(self) -> None:
-        """End the zygote."""
+        """Release the zygote."""
         self._zygote.close()
         self._foreign.close()
 
@@ -70,34 +78,40 @@ class ZygoteModel:
         """Run one script in a child. Raise ``ScriptError`` when there is no complete reply."""
         script = self._source.find(exchange.request)
         with RequestBody(exchange) as body:
-            try:
+            if self._is_python(script.path):
                 self._run_script(exchange, script, body)
-            except Refusal as refusal:
-                self._run_refused(exchange, script, body, refusal)
+            else:
+                exchange.log.info("%s: no Python program, run by fork and exec", script.path)
+                self._foreign.run_program(exchange, script, body)
 
-    def _run_refused(self, exchange: Exchange, script: Script, body: RequestBody, refusal: Refusal) -> None:
-        """Run what is no Python by exec; raise what else is wrong with a script."""
-        if refusal.kind == NOT_PYTHON:
-            exchange.log.info("%s: no Python program, run by fork and exec", script.path)
-            self._foreign.run_program(exchange, script, body)
-            return
-        if refusal.kind == NOT_COMPILED:
-            log = ScriptLog(exchange.log, script.path)
-            log.write(refusal.traceback)
-            log.finish()
-        raise ScriptError(refusal.message, refusal.status)
+    def _is_python(self, path: str) -> bool:
+        """True for a script that a child can run; the file is read when it is new or has changed."""
+        try:
+            stamp = format_stamp(os.stat(path))
+        except OSError:
+            return True  # whoever reads it says what is wrong
+        known = self._known.get(path)
+        if known is None or known[0] != stamp:
+            if len(self._known) >= MAX_PROGRAMS:
+                self._known.clear()
+            source, stamp = read_source(path)
+            known = self._known[path] = (stamp, not is_foreign(path, source))
+        return known[1]
 
     def _run_script(self, exchange: Exchange, script: Script, body: RequestBody) -> None:
-        """Have a child forked, and answer the exchange with what it prints. Raise ``Refusal`` when there is none."""
+        """Have a child forked, and answer the exchange with what it prints. Raise ``ScriptError``."""
         variables = self._environment.encode_environment(exchange.request, script, body.length)
+        order = (script.path, marshal.dumps(variables))
         zygote = self._zygote
         log = ScriptLog(exchange.log, script.path)
 
-        def fork(pipes: Pipes) -> int:
-            order = (script.path, script.folder, variables)
-            return zygote.fork(order, (pipes.child_in, pipes.child_out, pipes.stderr_in))
-
         def judge(status: int | None) -> str:
+            if zygote.refusal:
+                message, code, traceback = zygote.refusal
+                log.write(traceback)
+                raise ScriptError(message, code)
+            if zygote.lost:
+                return "its zygote was lost before its end was known"
             said, by_signal = describe_status(status)
             if zygote.raised:
                 return "ended by an exception"
@@ -105,5 +119,9 @@ class ZygoteModel:
                 log.note(said)
             return said if by_signal else ""
 
-        child = spawn_with_pipes(body.length > 0, fork, zygote)
+        child = spawn_with_pipes(
+            body.length > 0,
+            lambda pipes: zygote.fork(order, (pipes.child_in, pipes.child_out, pipes.stderr_in)),
+            zygote,
+        )
         run_child(exchange, child, Reply(exchange, script.path), log, body, self._time_limit, judge)

@@ -1,6 +1,6 @@
 """What a zygote's child does: every line of this module runs in the forked child, and none returns to the zygote.
 
-Knows the zygote only as what has to be shed: its descriptors, its session, the signals that it ignores.
+Knows the zygote only as what has to be shed: its descriptors, its session, the signals that it blocks.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import _signal  # type: ignore[import-not-found]
 import atexit
 import os
 import sys
-from _signal import SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2
 from mmap import mmap
 
 from gateways.execution.ending import Ending, run_code
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from gateways.execution.recipes import Program
 
 MAX_DESCRIPTOR = 1 << 20
-IGNORED = (SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2)
-"""Signals that the zygote ignores: they are meant for the worker, and may be sent to a whole group or service."""
 
 
 class Template:
@@ -54,10 +51,9 @@ class Template:
             os.close(writer)
 
 
-def run_script(
-    program: Program, folder: str, variables: dict[bytes, bytes], descriptors: list[int], template: Template
-) -> int:
+def run_script(program: Program, variables: dict[bytes, bytes], descriptors: list[int], template: Template) -> int:
     """Be the process of one script, and return its exit status. ``template.fault``: set when it raised."""
+    folder = os.path.dirname(program.path)
     shed_zygote(descriptors)
     set_environment(variables)
     os.chdir(folder)
@@ -82,14 +78,12 @@ class ErrorStream:
 
 
 def shed_zygote(descriptors: list[int]) -> None:
-    """Leave the zygote's session, signal dispositions and descriptors behind.
+    """Leave the zygote's session, blocked signals and descriptors behind.
 
     ``descriptors`` become 0, 1 and 2; every other one is closed (C13).
     """
     os.setsid()
-    for number in IGNORED:
-        _signal.signal(number, _signal.SIG_DFL)
-    _signal.signal(SIGINT, _signal.default_int_handler)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
     count = len(descriptors)
     safe = [move_above(descriptor, count) for descriptor in descriptors]
     for number, descriptor in enumerate(safe):

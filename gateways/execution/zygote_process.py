@@ -11,33 +11,26 @@ import atexit
 import gc
 import os
 import sys
-from _signal import NSIG, SIG_DFL, SIG_IGN, SIG_SETMASK, SIGKILL, SIGPIPE, SIGSTOP
-from _socket import AF_UNIX, SOCK_STREAM, socket
+from _signal import NSIG, SIG_DFL, SIG_IGN, SIG_SETMASK, SIGINT, SIGKILL, SIGPIPE, SIGSTOP
+from _socket import AF_UNIX, SOCK_SEQPACKET, socket
+from marshal import loads
+from select import POLLIN, poll
 
 from gateways.core.errors import ScriptError
 from gateways.execution.loading import load_imports
 from gateways.execution.parent import OURSELVES
-from gateways.execution.recipes import CompileError, NotPython, Program, compile_when_changed
+from gateways.execution.recipes import CompileError, Program, compile_when_changed
 from gateways.execution.scriptlog import format_exception
-from gateways.execution.zygote_child import IGNORED, MAX_DESCRIPTOR, Template, run_script
-from gateways.execution.zygote_line import (
-    COLLECT,
-    DESCRIPTOR,
-    FORK,
-    NOT_COMPILED,
-    NOT_PYTHON,
-    NOT_READ,
-    REFUSED,
-    STARTED,
-    STATUS,
-    LineLost,
-    receive,
-    send,
-)  # fmt: skip
+from gateways.execution.zygote_child import MAX_DESCRIPTOR, Template, run_script
+from gateways.execution.zygote_control import DESCRIPTOR
+from gateways.execution.zygote_line import LineLost, receive, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+TICK = 20
+"""Milliseconds between two looks at a child where there are no pidfds."""
 
 
 def main() -> None:
@@ -47,7 +40,7 @@ def main() -> None:
         os.set_inheritable(DESCRIPTOR, False)
         os.closerange(DESCRIPTOR + 1, MAX_DESCRIPTOR)
         shed_signals()
-        serve(socket(AF_UNIX, SOCK_STREAM, 0, DESCRIPTOR))
+        serve(socket(AF_UNIX, SOCK_SEQPACKET, 0, DESCRIPTOR))
     except LineLost:
         pass
     except BaseException as error:  # noqa: BLE001 - the edge of a process
@@ -73,7 +66,8 @@ def fork_zygote(descriptor: int) -> int:
 
 
 def shed_signals() -> None:
-    """Give every signal the meaning it has in a new Python process, but ignore those that are the worker's.
+    """Give every signal the meaning it has in a new Python process, and block all: they are meant for the worker, and
+    may be sent to everybody of its group or its service. A child unblocks them by one system call.
 
     By the functions below ``signal``'s, which would touch an enumeration for each number.
     """
@@ -83,9 +77,8 @@ def shed_signals() -> None:
         if number not in (SIGKILL, SIGSTOP, SIGPIPE) and handler is not None and handler != SIG_DFL:
             _signal.signal(number, SIG_DFL)
     _signal.signal(SIGPIPE, SIG_IGN)
-    for number in IGNORED:
-        _signal.signal(number, SIG_IGN)
-    _signal.pthread_sigmask(SIG_SETMASK, ())
+    _signal.signal(SIGINT, _signal.default_int_handler)
+    _signal.pthread_sigmask(SIG_SETMASK, _signal.valid_signals())
 
 
 def shed_environment() -> None:
@@ -98,93 +91,115 @@ def shed_environment() -> None:
 
 
 def serve(line: socket) -> None:
-    """Take the setting and get ready; then take orders. Raise ``LineLost`` when the worker is gone.
+    """Take orders until the worker is gone, then raise ``LineLost``; a child that still runs goes with the worker.
 
-    The setting: ``path``: what ``sys.path`` is to be; ``imports``: modules that children will need; ``scripts``: those
-    that are known. The environment is emptied: a child's is its own.
+    The environment is emptied: a child's is its own.
     """
-    setting, _ = receive(line)
-    sys.path[:] = setting["path"]
-    zygote = _Nest(line)
-    load_imports(setting["imports"])
-    for path in setting["scripts"]:
-        zygote.compile(path)
     os.environ.clear()
-    gc.collect()
-    gc.freeze()
-    send(line, True)
-    zygote.run()
+    nest = Nest(line)
+    try:
+        while True:
+            nest.obey(*receive(line))
+    finally:
+        if nest.child:
+            OURSELVES.signal_group(nest.child, SIGKILL)
 
 
-class _Nest:
-    """The zygote's programs and its children, of which there is one at a time as a rule."""
+class Nest:
+    """A zygote's programs, and its child. ``child``: the pid of the one that is not collected yet, 0 for none."""
 
-    __slots__ = ("_children", "_line", "_programs", "_template")
+    __slots__ = ("_line", "_programs", "_template", "child")
 
     def __init__(self, line: socket) -> None:
+        self.child = 0
         self._line = line
         self._programs: dict[str, Program] = {}
-        self._children: set[int] = set()
         self._template = Template()
 
-    def compile(self, path: str) -> Any:
-        """Return the program at ``path``, or the answer that refuses it."""
-        try:
-            return compile_when_changed(self._programs, path)
-        except CompileError as error:
-            return REFUSED, NOT_COMPILED, error.message, error.status, format_exception(error.cause)
-        except ScriptError as error:
-            kind = NOT_PYTHON if isinstance(error, NotPython) else NOT_READ
-            return REFUSED, kind, error.message, error.status, b""
-
-    def run(self) -> None:
-        """Take orders. Raise ``LineLost`` when the worker is gone; a child that still runs goes with it."""
-        try:
-            while True:
-                order, descriptors = receive(self._line, room=3)
-                if order[0] == FORK:
-                    answer = self._fork(order, descriptors)
-                elif order[0] == COLLECT:
-                    answer = self._collect(order[1])
-                else:
-                    answer = (STATUS, OURSELVES.has_ended(order[1]))
-                send(self._line, answer)
-        finally:
-            for pid in self._children:
-                os.killpg(pid, SIGKILL)
-
-    def _fork(self, order: tuple[Any, ...], descriptors: list[int]) -> tuple[Any, ...]:
-        _, path, folder, variables = order
-        program = self.compile(path)
-        if type(program) is tuple:
-            answer: tuple[Any, ...] = program
+    def obey(self, order: Any, descriptors: list[int]) -> None:
+        """Do what the worker says. See ``zygote_line``. Raise ``LineLost``."""
+        if type(order) is tuple:
+            self._fork(order, descriptors)
+            if self.child:
+                self._wait()
+        elif type(order) is int:
+            self._tell_child(order)
         else:
+            self._prepare(order)
+
+    def _prepare(self, setting: dict[str, list[str]]) -> None:
+        sys.path[:] = setting["path"]
+        load_imports(setting["imports"])
+        for path in setting["scripts"]:
+            try:
+                compile_when_changed(self._programs, path)
+            except ScriptError:
+                pass  # the first request says it
+        gc.collect()
+        gc.freeze()
+        send(self._line, True)
+
+    def _tell_child(self, number: int) -> None:
+        if number and self.child:
+            OURSELVES.signal_group(self.child, number)
+        elif self.child:
+            OURSELVES.collect(self.child)
+            self.child = 0
+
+    def _fork(self, order: tuple[str, bytes], descriptors: list[int]) -> None:
+        """Fork a child, unless there is no program."""
+        try:
+            program = compile_when_changed(self._programs, order[0])
             pid = os.fork()
             if not pid:
-                live(program, folder, variables, descriptors, self._template)
-            self._children.add(pid)
-            answer = (STARTED, pid)
+                live(program, order[1], descriptors, self._template)
+            self.child = pid
+        except ScriptError as error:
+            traceback = format_exception(error.cause) if isinstance(error, CompileError) else b""
+            send(self._line, [error.message, error.status, traceback])
+        except OSError as error:
+            send(self._line, [f"no process can be made for {order[0]}: {error}", 503, b""])
         for descriptor in descriptors:
             os.close(descriptor)
-        return answer
 
-    def _collect(self, pid: int) -> tuple[Any, ...]:
-        self._children.discard(pid)
-        status = OURSELVES.collect(pid)
+    def _wait(self) -> None:
+        """Wait for the child's end and report it; obey meanwhile. The child is collected when the worker says so."""
+        watched = OURSELVES.watch(self.child)
+        poller = poll()
+        poller.register(self._line.fileno(), POLLIN)
+        if watched >= 0:
+            poller.register(watched, POLLIN)
+        try:
+            ended = False
+            while not ended:
+                for descriptor, _ in poller.poll(None if watched >= 0 else TICK):
+                    if descriptor == watched:
+                        ended = True
+                    else:
+                        self.obey(*receive(self._line))
+                if watched < 0:
+                    ended = OURSELVES.has_ended(self.child)
+        finally:
+            if watched >= 0:
+                OURSELVES.unwatch(watched)
+        self._report()
+
+    def _report(self) -> None:
+        end = os.waitid(os.P_PID, self.child, os.WEXITED | os.WNOWAIT)
+        assert end is not None
+        status = end.si_status << 8 if end.si_code == os.CLD_EXITED else end.si_status
         fault = self._template.fault
         raised = fault[0] != 0
         if raised:
             fault[0] = 0
-        return STATUS, status, raised
+        send(self._line, (status, raised))
 
 
-def live(
-    program: Program, folder: str, variables: dict[bytes, bytes], descriptors: list[int], template: Template
-) -> None:
+def live(program: Program, variables: bytes, descriptors: list[int], template: Template) -> None:
     """Be a child: run one script and end; never returns."""
     status = 70
     try:
-        status = run_script(program, folder, variables, descriptors, template)
+        status = run_script(program, loads(variables), descriptors, template)
     except BaseException as error:  # noqa: BLE001 - the edge of a process: nothing may return into the zygote's loop
         os.write(2, format_exception(error))
     finally:
