@@ -243,8 +243,9 @@ def test_imports_are_read_from_statements_that_run() -> None:
         b"try:\n    import k\nexcept ImportError:\n    import l\nelse:\n    import m\nfinally:\n    import n\n"
         b"if x:\n    import o\nelse:\n    import p\nwith x:\n    import q\n"
         b"def f():\n    import no\nclass C:\n    import no\nasync def g():\n    import no\n"
+        b"if TYPE_CHECKING:\n    import no\nelse:\n    import r\nif typing.TYPE_CHECKING:\n    import no\n"
     )
-    assert sorted(list_imports(source)) == ["a", "b.c", "e", "e.f", "e.g", "i", *"klmnopq"]
+    assert sorted(list_imports(source)) == ["a", "b.c", "e", "e.f", "e.g", "i", *"klmnopqr"]
 
 
 def test_local_modules_are_followed_and_never_imported(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MAX_LOCAL = 200
 """Local modules that are read for one script."""
+BLOCKS = ("body", "orelse", "finalbody")
 
 
 def list_imports(source: bytes) -> list[str]:
@@ -39,10 +40,17 @@ def walk_statements(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
         yield statement
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             continue
-        for block in ("body", "orelse", "finalbody"):
+        blocks = ("orelse",) if isinstance(statement, ast.If) and is_for_checkers(statement.test) else BLOCKS
+        for block in blocks:
             yield from walk_statements(getattr(statement, block, []))
         for handler in getattr(statement, "handlers", []):
             yield from walk_statements(handler.body)
+
+
+def is_for_checkers(test: ast.expr) -> bool:
+    """True for the condition that only type checkers meet: ``TYPE_CHECKING``, ``typing.TYPE_CHECKING``."""
+    name = test.attr if isinstance(test, ast.Attribute) else test.id if isinstance(test, ast.Name) else ""
+    return name == "TYPE_CHECKING"
 
 
 def find_local(name: str, folder: str) -> list[str]:
