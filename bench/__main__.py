@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from bench import compare, floor, peers, wires
+from bench import commands, compare, peers
 from bench.outcome import show_run
 from bench.progress import TextProgress
 from bench.results import read_run
@@ -34,20 +34,18 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench", description="What each gateway costs; see bench/README.md."
     )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    modes = commands.add_parser("compare", help="the comparison of 2008 on the modes of conf/modes.toml (about 75 s)")
+    subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    modes = subcommands.add_parser("compare", help="the comparison of 2008 on our modes, or another of bench/scenarios")
     compare.add_arguments(modes)
     modes.set_defaults(run=compare.run_compare)
-    least = commands.add_parser("floor", help="wsgi and handler against the least Python can cost (about 80 s)")
-    floor.add_arguments(least)
-    least.set_defaults(run=floor.run_floor)
-    others = commands.add_parser("wires", help="our wires against flup, uWSGI and gunicorn (about 3 minutes)")
-    wires.add_arguments(others)
-    others.set_defaults(run=wires.run_wires)
-    table = commands.add_parser("peers", help="which servers of others are installed, and install them")
+    least = subcommands.add_parser("floor", help="wsgi and handler against the least Python can cost (about 2 minutes)")
+    commands.add_floor_arguments(least)
+    others = subcommands.add_parser("wires", help="our wires against flup, uWSGI and gunicorn (about 3 minutes)")
+    commands.add_wires_arguments(others)
+    table = subcommands.add_parser("peers", help="which servers of others are installed, and install them")
     peers.add_arguments(table)
     table.set_defaults(run=peers.run_peers)
-    again = commands.add_parser("report", help="draw a kept result again")
+    again = subcommands.add_parser("report", help="draw a kept result again")
     again.add_argument("file", type=Path, help="a file that compare, floor or wires wrote")
     again.set_defaults(run=run_report)
     return parser

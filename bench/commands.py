@@ -19,7 +19,8 @@ from bench.progress import TextProgress
 from bench.results import Run, read_run
 
 ORDER = ("modperl", "interchange", "ajp", "sendfile", "axkit")
-"""The comparisons that ``--all`` begins with; the others follow by name."""
+"""The comparisons that ``--all`` begins with; the others that have an original follow by name."""
+WIRES = ("fastcgi", "scgi", "ajp", "uwsgi")
 BUDGET, QUICK_BUDGET, ALL_BUDGET = 8.0, 1.7, 38.0
 """Minutes for one comparison, for a quick one, and for all of them together."""
 LONGEST = 24 * 60.0
@@ -28,22 +29,53 @@ LEAST_BUDGET = 90.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that every comparison takes."""
+    """Add the options that ``compare`` takes for comparisons of scenario files."""
     named = ", ".join(list_plans())
     parser.add_argument("name", nargs="?", default="", help=f"a comparison of bench/scenarios: {named}")
     parser.add_argument("--all", action="store_true", help=f"every comparison, in {ALL_BUDGET:g} minutes or --budget")
-    parser.add_argument("--budget", type=float, help=f"minutes for everything (default {BUDGET:g} for a comparison)")
+    parser.add_argument("--case", default="", help="parts of cases' names, with commas: these only")
+    add_common_arguments(parser)
+
+
+def add_common_arguments(parser: argparse.ArgumentParser, minutes: float | None = None) -> None:
+    """Add the options that every comparison takes; ``minutes``: the budget if none is given."""
+    said = f"minutes for everything (default {minutes or BUDGET:g}, for all comparisons {ALL_BUDGET:g})"
+    parser.add_argument("--budget", type=float, default=minutes, help=said)
     parser.add_argument("--resume", type=Path, help="go on with what was interrupted: a raw file, or a folder of --all")
-    parser.add_argument("--case", default="", help="part of a case's name: measure these only")
     parser.add_argument("--quick", action="store_true", help="a first look: fewer and shorter rounds")
     parser.add_argument("--rounds", type=int, help="how often everybody is measured")
     parser.add_argument("--seconds", type=float, help="how long each time")
-    parser.add_argument("--only", default="", help="modes, or contenders and groups, to measure, with commas")
+    parser.add_argument("--only", default="", help="whom to measure, with commas: modes, contenders or their groups")
     parser.add_argument("--load", default="builtin", help="builtin (default), ab or wrk")
     parser.add_argument("--seed", type=int, help="of the order of contenders; drawn and recorded if not given")
     parser.add_argument(
         "--out", type=Path, help=f"the raw result's file, or the folder of --all (default: in {RESULTS})"
     )
+
+
+def add_floor_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that floor takes."""
+    parser.add_argument("--scenario", dest="case", default="", help="part of a case's name: close, keep, c=10")
+    add_common_arguments(parser, 1.8)
+    parser.set_defaults(name="floor", all=False, run=run_scenarios)
+
+
+def add_wires_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that wires takes; its ``--only`` names wires."""
+    parser.add_argument("--scenario", dest="case", default="", help="part of a case's name: close, keep, c=10")
+    add_common_arguments(parser, 3.0)
+    parser.set_defaults(name="wires", all=False, run=run_wires)
+
+
+def run_wires(arguments: argparse.Namespace) -> int:
+    """Run the comparison of wires, or of those that ``--only`` names."""
+    wires = [name for name in arguments.only.split(",") if name]
+    if unknown := [name for name in wires if name not in WIRES]:
+        raise ValueError(f"--only: {unknown[0]!r} is none of {', '.join(WIRES)}")
+    if wires:
+        arguments.case = ",".join(f"{wire}+{arguments.case}" for wire in wires)
+    arguments.only = ""
+    return run_scenarios(arguments)
 
 
 def is_scenario(arguments: argparse.Namespace) -> bool:
@@ -71,7 +103,7 @@ def read_options(arguments: argparse.Namespace, several: int = 1) -> Options:
 def run_scenarios(arguments: argparse.Namespace) -> int:
     """Run what was asked for; return 0, or 1 when one of a comparison's contenders failed."""
     if arguments.all:
-        names = list_plans()
+        names = [name for name in list_plans() if read_plan(name).head.source]
         names = [name for name in ORDER if name in names] + [name for name in names if name not in ORDER]
         folder = arguments.resume or arguments.out or fresh_path("all").with_suffix("")
         return run_all(names, read_options(arguments, len(names)), folder)

@@ -28,7 +28,7 @@ from bench.servers import ServerFailed, ServerMissing
 from bench.stage import Stage
 
 ANSWER_SECONDS = 15.0
-LEAST_SECONDS, MOST_SECONDS = 0.1, 1.5
+LEAST_SECONDS, MOST_SECONDS, QUICK_SECONDS = 0.1, 1.5, 0.5
 TOOL_SECONDS = 1.0
 """What ab and wrk take at least: they count whole seconds."""
 SAMPLE_OVERHEAD = OVERHEAD + 0.03
@@ -71,7 +71,7 @@ def narrow_plan(plan: Plan, options: Options) -> Plan:
     cases = tuple(
         case
         for case in plan.cases
-        if options.cases in case.name
+        if is_wanted(case.name, options.cases)
         and (case.quick or not options.quick or options.cases)
         and narrowed.taking_part(case)
     )
@@ -80,6 +80,11 @@ def narrow_plan(plan: Plan, options: Options) -> Plan:
     if options.load == "wrk" and (counting := [case.name for case in cases if case.count]):
         raise ValueError(f"wrk cannot be given a number of requests, as {counting[0]} asks for: use builtin or ab")
     return replace(narrowed, cases=cases)
+
+
+def is_wanted(name: str, wanted: str) -> bool:
+    """True when a case's name holds one of the parts that commas separate; ``a+b``: both of them."""
+    return any(all(part in name for part in choice.split("+")) for choice in wanted.split(","))
 
 
 def describe_plan(plan: Plan, options: Options) -> dict[str, Any]:
@@ -97,9 +102,11 @@ def describe_plan(plan: Plan, options: Options) -> dict[str, Any]:
         if len(steps) > 1:
             ladders.append({"title": ladder.title, "measure": ladder.measure, "base": list(base), "steps": steps})
     series = [asdict(row) for row in plan.series if any((name, row.case) in measured for name in row.contenders)]
+    present = {part.name for part in plan.contenders}
+    goals = [asdict(goal) for goal in plan.goals if {goal.name, goal.of} <= present]
     return {
-        "name": plan.name, **asdict(plan.head), "ladders": ladders, "series": series, "options": asdict(options),
-        "digest": plan.digest,
+        "name": plan.name, **asdict(plan.head), "ladders": ladders, "goals": goals, "series": series,
+        "options": asdict(options), "digest": plan.digest,
     }  # fmt: skip
 
 
@@ -130,7 +137,7 @@ def make_scenario(plan: Plan, case: Case) -> Scenario:
         behind = f"behind {FRONTS[case.front].label}, which {kept}"
     return Scenario(
         case.name, case.concurrency, case.keep_alive, title=case.title or case.name, page=case.page, count=case.count,
-        behind=behind, parts=[part.name for part in plan.taking_part(case)],
+        behind=behind, base=case.base, parts=[part.name for part in plan.taking_part(case)],
     )  # fmt: skip
 
 
@@ -194,14 +201,14 @@ def prepare_course(plan: Plan, case: Case, run: Run, stage: Stage, rights: dict[
     return course
 
 
-def choose_seconds(courses: Sequence[Course], rounds: int, left: float, least: float = LEAST_SECONDS) -> float:
-    """Return how long a sample may take so that all of them fit into ``left`` seconds, and ``least`` at least."""
+def choose_seconds(courses: Sequence[Course], rounds: int, left: float, least: float, most: float) -> float:
+    """Return how long a sample may take so that all of them fit into ``left`` seconds, within two bounds."""
     timed = sum(len(course.targets) for course in courses if not course.case.count)
     counted = sum(len(course.targets) for course in courses if course.case.count)
     if not timed:
-        return MOST_SECONDS
+        return most
     free = left / rounds - counted * (COUNT_GUESS + SAMPLE_OVERHEAD)
-    return round(min(max(free / timed - SAMPLE_OVERHEAD, least), MOST_SECONDS), 2)
+    return round(min(max(free / timed - SAMPLE_OVERHEAD, least), max(most, least)), 2)
 
 
 def warm_courses(courses: Sequence[Course], driver: Driver, conditions: Conditions) -> None:
@@ -272,7 +279,8 @@ def run_plan(plan: Plan, run: Run, budget: float, driver: Driver, path: Path, pr
         courses = [prepare_course(plan, case, run, stage, rights) for case in plan.cases]
         spent = time.monotonic() - begin
         least = LEAST_SECONDS if run.load == "builtin" else TOOL_SECONDS
-        run.seconds = run.seconds or choose_seconds(courses, run.rounds, budget - 2 * spent, least)
+        most = QUICK_SECONDS if run.plan["options"]["quick"] else MOST_SECONDS
+        run.seconds = run.seconds or choose_seconds(courses, run.rounds, budget - 2 * spent, least, most)
         slots = sum(len(course.targets) for course in courses)
         progress.say(f"{run.rounds} rounds of {slots} samples, {run.seconds:g} s each; seed {run.seed}")
         start = time.monotonic() - max((sample.at for sample in run.samples), default=0.0)

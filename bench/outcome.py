@@ -9,8 +9,6 @@ from pathlib import Path
 from bench.historic import ratios_2008, read_rates_2008
 from bench.progress import TextProgress
 from bench.report import document, words
-from bench.report import floor as floor_report
-from bench.report import wires as wires_report
 from bench.report.compare import BASE, choose_base, format_compare
 from bench.report.comparison import make_document
 from bench.report.table import compare_columns, format_table
@@ -31,10 +29,6 @@ def format_report(run: Run) -> str:
     """Return a run's HTML report; raise ``ValueError`` for a kind that has none."""
     if run.kind == "compare":
         return format_compare(run)
-    if run.kind == "floor":
-        return floor_report.format_floor(run)
-    if run.kind == "wires":
-        return wires_report.format_wires(run)
     if run.kind == "scenario":
         return document.format_html(make_document(run))
     raise ValueError(f"no report for results of kind {run.kind!r}")
@@ -42,10 +36,6 @@ def format_report(run: Run) -> str:
 
 def format_text(run: Run) -> str:
     """Return a run's table and findings as text."""
-    if run.kind == "floor":
-        return floor_report.format_text(run)
-    if run.kind == "wires":
-        return wires_report.format_text(run)
     if run.kind == "scenario":
         return document.format_text(make_document(run))
     scenario = run.scenarios[0]
@@ -70,9 +60,7 @@ NEXT = {
         "next: --concurrency 10 --keep-alive leaves the cost of connecting out; --load ab asks as 2008 did; "
         "python -m bench floor holds wsgi and handler against the least Python can cost"
     ),
-    "floor": "next: python -m bench compare shows every execution model beside the figures of 2008",
     "scenario": "next: python -m bench compare --all runs every comparison",
-    "wires": "next: python -m bench peers tells which of the others are installed, and installs them",
 }
 
 

@@ -19,7 +19,7 @@ SAME = ("bytes", "own", "pattern")
 MEASURES = ("rate", "mbytes", "cpu", "p50", "p90", "p95", "p99", "p100")
 WIRES = ("http", "fastcgi", "scgi", "ajp", "uwsgi")
 FRONTS = ("", "apache", "apache-worker", "nginx", "lighttpd", "haproxy", "caddy")
-_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.= -]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Case:
 
     ``count``: requests of a sample, 0 for as many as the time allows. ``front`` and ``reuse``: the front server
     between, and whether it keeps its connections. ``original``: contender -> its figure in the original, a key into
-    ``historic.toml``. ``quick``: whether ``--quick`` measures it.
+    ``historic.toml``. ``quick``: whether ``--quick`` measures it. ``base``: whose CPU the others' is told in parts of.
     """
 
     name: str
@@ -103,6 +103,20 @@ class Case:
     warm_up: bool = True
     quick: bool = True
     original: dict[str, str] = field(default_factory=dict)
+    base: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A bound: the figure of ``name`` is at most ``most`` times that of ``of``, in every case that both take part in.
+
+    With ``most`` of 0 the ratio is told and not judged. ``measure`` as in a ladder.
+    """
+
+    name: str
+    of: str
+    most: float = 0.0
+    measure: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +174,7 @@ class Plan:
     contenders: tuple[Part, ...] = ()
     cases: tuple[Case, ...] = ()
     ladders: tuple[Ladder, ...] = ()
+    goals: tuple[Goal, ...] = ()
     series: tuple[Series, ...] = ()
 
     def page(self, name: str) -> Page:
@@ -209,6 +224,7 @@ def make_row(kind: type[Row], where: str, table: Mapping[str, Any]) -> Row:
 KINDS: dict[str, tuple[type, str]] = {
     "str": (str, "text"),
     "int": (int, "a whole number"),
+    "float": (float, "a number with a point"),
     "bool": (bool, "true or false"),
     "tuple[str, ...]": (list, "a list of texts"),
     "dict[str, str]": (dict, "a table of texts"),
@@ -230,7 +246,7 @@ def make_rows(kind: type[Row], what: str, tables: Any) -> tuple[Row, ...]:
         raise ValueError(f"{what}: write each as [{what}.NAME]")
     for name in tables:
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{what}.{name}: a name is made of a-z, 0-9, '_', '.' and '-'")
+            raise ValueError(f"{what}.{name}: a name is made of a-z, 0-9, '_', '.', '=', '-' and blanks")
     return tuple(make_row(kind, f"{what}.{name}", {**table, "name": name}) for name, table in tables.items())
 
 
@@ -238,7 +254,7 @@ def parse_plan(text: str, name: str) -> Plan:
     """Return a scenario file's plan; raise ``ValueError`` with one sentence for what is wrong in it."""
     table = tomllib.loads(text)
     rows = {what: table.pop(what, {}) for what in ("page", "service", "contender", "case")}
-    ladders, series = table.pop("ladder", []), table.pop("series", [])
+    ladders, goals, series = (table.pop(what, []) for what in ("ladder", "goal", "series"))
     head = make_row(Head, name, table)
     plan = Plan(
         name,
@@ -249,9 +265,10 @@ def parse_plan(text: str, name: str) -> Plan:
         make_rows(Part, "contender", rows["contender"]),
         make_rows(Case, "case", rows["case"]),
         tuple(make_row(Ladder, f"ladder {number}", row) for number, row in enumerate(ladders, 1)),
+        tuple(make_row(Goal, f"goal {number}", row) for number, row in enumerate(goals, 1)),
         tuple(make_row(Series, f"series {number}", row) for number, row in enumerate(series, 1)),
     )
-    for check in (check_pages, check_services, check_contenders, check_cases, check_ladders, check_series):
+    for check in (check_pages, check_services, check_contenders, check_cases, check_ladders, check_goals, check_series):
         check(plan)
     return plan
 
@@ -306,8 +323,8 @@ def check_cases(plan: Plan) -> None:
         present = plan.taking_part(case)
         if not present:
             raise ValueError(f"{where}: nobody takes part")
-        for name in case.original:
-            one_of(f"{where}: original", name, {part.name for part in present})
+        for name in (*case.original, *([case.base] if case.base else [])):
+            one_of(f"{where}: {'original' if name in case.original else 'base'}", name, {part.name for part in present})
         for part in present:
             if case.front and (part.front or plan.service(part.service).wire != "http"):
                 raise ValueError(
@@ -337,6 +354,14 @@ def check_series(plan: Plan) -> None:
         one_of(f"{where}: case", series.case, {case.name for case in plan.cases})
         for name in series.contenders:
             one_of(f"{where}: contenders", name, {part.name for part in plan.taking_part(plan.case(series.case))})
+
+
+def check_goals(plan: Plan) -> None:
+    """Raise ``ValueError`` for a goal between contenders that there are not."""
+    for number, goal in enumerate(plan.goals, 1):
+        one_of(f"goal {number}: measure", goal.measure, MEASURES)
+        for name in (goal.name, goal.of):
+            one_of(f"goal {number}", name, {part.name for part in plan.contenders})
 
 
 def split_step(ladder: Ladder, step: str) -> tuple[str, str]:

@@ -64,7 +64,8 @@ class Scenario:
 
     ``parts``: who takes part, everybody if empty. ``failed``: contender -> why it has no figures here. ``page``: the
     page's name; ``lengths``: contender -> length of its body, where that is always the same. ``count``: requests of a
-    sample, 0 for as many as the time allows. ``behind``: the front server between, in words.
+    sample, 0 for as many as the time allows. ``behind``: the front server between, in words. ``base``: whose CPU the
+    others' is told in parts of.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Scenario:
     page: str = ""
     count: int = 0
     behind: str = ""
+    base: str = ""
     parts: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)

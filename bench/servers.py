@@ -6,7 +6,6 @@ differs between servers is in its command line.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import select
 import shlex
@@ -65,45 +64,12 @@ def serve_command(port: int, *words: str, wire: str = "http") -> list[str]:
     return [sys.executable, "-m", "gateways", "serve", *words, "--bind", f"{wire}://127.0.0.1:{port}"]
 
 
-def one_worker(model: str, target: str, wire: str = "http") -> Callable[[int], list[str]]:
-    """Return the command of our own server with exactly one worker."""
-    workers = ("--start-servers", "1", "--min-spare-servers", "1", "--max-spare-servers", "1", "--max-servers", "1")
-    return lambda port: serve_command(port, target, "--model", model, *workers, wire=wire)
-
-
 def floor_command(port: int) -> list[str]:
     """Return the command of the floor."""
     return [sys.executable, "-m", "bench.floor_server", str(port), "--app", HELLO]
 
 
-def missing_module(name: str) -> Callable[[], str]:
-    """Return a check that a module can be imported by this Python."""
-    return lambda: "" if importlib.util.find_spec(name) else f"{name} is not installed for this Python"
-
-
-def gunicorn_command(*words: str) -> Callable[[int], list[str]]:
-    """Return gunicorn's command with one worker and the same application."""
-
-    def command(port: int) -> list[str]:
-        base = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}", "--workers", "1"]
-        return [*base, "--log-level", "warning", *words, "apps.hello:application"]
-
-    return command
-
-
 FLOOR = Recipe("floor", "floor", floor_command)
-RECIPES = (
-    FLOOR,
-    Recipe("handler", "gateways handler", one_worker("handler", f"{HELLO}:handler")),
-    Recipe("wsgi", "gateways wsgi", one_worker("wsgi", f"{HELLO}:application")),
-    Recipe(
-        "gunicorn-sync", "gunicorn sync", gunicorn_command("--worker-class", "sync"), missing_module("gunicorn")
-    ),
-    Recipe(
-        "gunicorn-gthread", "gunicorn gthread",
-        gunicorn_command("--worker-class", "gthread", "--threads", "4"), missing_module("gunicorn"),
-    ),
-)  # fmt: skip
 
 
 class Server:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import compare, floor
+from bench import compare
 from bench.answers import Answer, compare_answers, fetch, parse_answer
 from bench.drivers import BuiltinDriver
 from bench.harness import Conditions, Target, judge_sample, plan_orders, run_rounds, warm_up
@@ -169,13 +169,6 @@ def test_impossible_options_are_refused(words: list[str], reason: str) -> None:
     compare.add_arguments(parser)
     with pytest.raises(ValueError, match=reason):
         compare.read_options(parser.parse_args(words))
-
-
-def test_floor_refuses_a_server_it_does_not_know() -> None:
-    parser = argparse.ArgumentParser()
-    floor.add_arguments(parser)
-    with pytest.raises(ValueError, match="'apache' is none of"):
-        floor.run_floor(parser.parse_args(["--only", "apache"]))
 
 
 class Silent:

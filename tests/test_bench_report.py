@@ -12,9 +12,9 @@ import pytest
 
 from bench.historic import ratios_2008, read_rates_2008
 from bench.outcome import format_report, format_text
-from bench.report import floor, svg, words
+from bench.report import svg, words
 from bench.report.figures import plain, show_ratio, significant
-from bench.results import Contender, Run, Sample, Scenario, parse_run, read_run, write_run
+from bench.results import Run, parse_run, read_run, write_run
 from bench.stats import Interval
 from bench.summary import counted, summarise
 
@@ -248,57 +248,6 @@ def test_drawings_of_nothing_are_drawn() -> None:
 )
 def test_labels_do_not_lie_on_each_other(wanted: list[float], expected: list[float]) -> None:
     assert svg.spread_labels(wanted, 15, 0, 100) == expected
-
-
-@pytest.mark.parametrize(
-    ("ratio", "verdict"),
-    [
-        (Interval(1.2, 1.1, 1.3), "met"),
-        (Interval(1.4, 1.2, 1.6), "open"),
-        (Interval(1.5, 1.4, 1.6), "missed"),
-        (None, "not measured"),
-    ],
-)
-def test_a_goal_is_met_only_by_its_whole_interval(ratio: Interval | None, verdict: str) -> None:
-    assert floor.judge_goal(floor.Goal("handler", "floor", 1.3), ratio) == verdict
-
-
-def floor_run() -> Run:
-    """A result of the floor comparison, with gunicorn missing."""
-    kept = kept_run()
-    samples = []
-    for name, cpu in (("floor", 30e-6), ("wsgi", 45e-6), ("handler", 36e-6)):
-        for scenario in ("close c=1", "keep c=10"):
-            for number in range(3):
-                samples.append(
-                    Sample(name, scenario, number, 0, 1000, 0.1, 1000, cpu * (1000 + number), 0.05, 0, 0, [[100, 1000]])
-                )
-    return replace(
-        kept,
-        kind="floor",
-        scenarios=[Scenario("close c=1"), Scenario("keep c=10", 10, True)],
-        contenders=[
-            Contender("floor", "floor", memory=[8 << 20]),
-            Contender("wsgi", "gateways wsgi", memory=[9 << 20]),
-            Contender("handler", "gateways handler", memory=[9 << 20]),
-            Contender("gunicorn-sync", "gunicorn sync", failed="gunicorn is not installed for this Python"),
-        ],
-        samples=samples,
-    )
-
-
-def test_the_floor_s_verdicts_name_what_is_missing() -> None:
-    text = format_text(floor_run())
-    assert re.search(r"met +wsgi at most 1.6 times floor +close c=1 +1\.50", text)
-    assert re.search(r"met +handler at most 1.3 times floor +keep c=10 +1\.20", text)
-    assert "not measured  wsgi at most 0.25 times gunicorn-sync" in text
-    assert "FAILED: gunicorn is not installed for this Python" in text
-
-
-def test_the_floor_s_page_is_whole() -> None:
-    page = format_report(floor_run())
-    check_page(page)
-    assert "failed: gunicorn is not installed for this Python" in page
 
 
 def test_another_kind_of_result_is_refused() -> None:

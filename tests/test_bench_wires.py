@@ -1,23 +1,20 @@
-"""The load generator's protocols, the peers table and the report of the wires. Nothing is timed here."""
+"""The load generator's protocols, the peers table, who takes part in the comparison of wires."""
 
 from __future__ import annotations
 
-import argparse
-import re
 import struct
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from bench import wires
-from bench.answers import Answer, ask, is_whole
+from bench.__main__ import make_parser
+from bench.answers import ask, is_whole
+from bench.commands import WIRES
 from bench.load import Job
-from bench.outcome import format_report, format_text
 from bench.peers import FOLDER, choose_peers, find_missing, format_stamp, install_peer, parse_peers, read_peers
-from bench.report.wires import find_verdicts, style_servers
-from bench.results import Contender, Run, Sample, Scenario
-from bench.servers import Recipe, ServerFailed, one_worker, start_server
+from bench.plan import read_plan
+from bench.servers import Recipe, ServerFailed, serve_command, start_server
 from bench.speeches import SPEECHES, Speech, WrongAnswer, check_answer
 from gateways.core.interfaces import Wire
 from gateways.core.limits import WireLimits
@@ -157,10 +154,12 @@ def test_a_document_without_a_status_is_right_and_padding_is_skipped() -> None:
     assert SPEECHES["fastcgi"].find_end(padded + END, 1) == len(padded + END)
 
 
-@pytest.mark.parametrize("wire", wires.WIRES)
+@pytest.mark.parametrize("wire", WIRES)
 def test_a_real_server_is_asked_in_its_own_protocol(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    recipe = Recipe("ours", "ours", one_worker("wsgi", "apps/hello.py:application", wire), wire=wire)
+    recipe = Recipe(
+        "ours", "ours", lambda port: serve_command(port, "apps/hello.py:application", wire=wire), wire=wire
+    )  # fmt: skip
     server = start_server(recipe, None)
     try:
         answer = ask(wire, server.port, "/", 10)
@@ -246,86 +245,36 @@ def test_the_table_has_those_whom_the_verdicts_name() -> None:
         choose_peers(peers, ["apache"])
 
 
-# The comparison and its report.
+# The comparison.
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["--only", "gopher"], "'gopher' is none of fastcgi"),
-        (["--scenario", "c=99"], "'c=99' is in none of"),
-        (["--only", "scgi", "--scenario", "keep"], "'keep' is in none of"),
-        (["--rounds", "-1"], "--rounds must be"),
-    ],
-)
-def test_impossible_options_are_refused(words: list[str], reason: str) -> None:
-    parser = argparse.ArgumentParser()
-    wires.add_arguments(parser)
-    with pytest.raises(ValueError, match=reason):
-        wires.begin_run(parser.parse_args(words), Answer(200, "text/html", BODY))
+def test_impossible_wires_are_refused() -> None:
+    with pytest.raises(ValueError, match="'gopher' is none of fastcgi"):
+        run("wires", "--only", "gopher")
+    with pytest.raises(ValueError, match="no case is left"):
+        run("wires", "--only", "scgi", "--scenario", "keep")
+    with pytest.raises(ValueError, match="'apache' is none of floor"):
+        run("floor", "--only", "apache")
 
 
-def test_everyone_who_speaks_a_wire_is_asked_for() -> None:
-    names = [recipe.name for recipe in wires.list_recipes({"ajp", "uwsgi"})]
-    assert names == ["gateways-ajp", "gateways-uwsgi", "flup-ajp", "uwsgi-uwsgi", "gunicorn-uwsgi"]
+def run(*words: str) -> int:
+    arguments = make_parser().parse_args(words)
+    status: int = arguments.run(arguments)
+    return status
 
 
-def make_run() -> Run:
-    """Ours uses 20 µs, flup 100, uWSGI 15; gunicorn is missing."""
-    scenarios = [Scenario("scgi close c=1", 1, False, "scgi"), Scenario("uwsgi close c=1", 1, False, "uwsgi")]
-    run = Run("wires", {"cpu": "x"}, "builtin", 1, 3, 1.0, {"length": 1164, "digest": "d"}, [0, 1], scenarios)
-    run.contenders = [
-        Contender("gateways-scgi", "gateways", memory=[9 << 20]),
-        Contender("gateways-uwsgi", "gateways"),
-        Contender("flup-scgi", "flup 1.0.3"),
-        Contender("uwsgi-scgi", "uWSGI <C>"),
-        Contender("gunicorn-uwsgi", "gunicorn", failed="not installed: python -m bench peers install gunicorn"),
-    ]
-    costs = {"gateways-scgi": 20, "flup-scgi": 100, "uwsgi-scgi": 15, "gateways-uwsgi": 20}
-    for name, cost in costs.items():
-        for number in range(3):
-            scenario = scenarios[name.endswith("-uwsgi")].name
-            sample = Sample(name, scenario, number, 0, 1000, 1.0, 1000, cost / 1000, 0.1, 0.0, 0.0, [[100, 1000]])
-            run.samples.append(sample)
-    return run
-
-
-def test_the_verdicts() -> None:
-    told = [(scenario.wire, asked, verdict) for scenario, asked, _, verdict in find_verdicts(make_run())]
-    assert told == [
-        ("scgi", "gateways at most a third of flup", "met"),
-        ("scgi", "gateways against uwsgi", "told"),
-        ("uwsgi", "gateways at most a third of gunicorn", "not measured"),
-    ]
-
-
-def test_who_takes_no_part_in_a_scenario_is_not_judged_there() -> None:
-    run = make_run()
-    run.scenarios.append(Scenario("scgi keep c=10", 10, True, "scgi"))
-    assert len(find_verdicts(run)) == 3
-    assert format_text(run).count("flup 1.0.3") == 1
-
-
-def test_a_server_has_one_colour_with_every_wire() -> None:
-    styles = style_servers(make_run())
-    assert styles["gateways-scgi"] == styles["gateways-uwsgi"]
-    assert len(set(styles.values())) == 4
-
-
-def test_a_dear_wire_misses_its_target() -> None:
-    run = make_run()
-    for sample in run.samples:
-        if sample.contender == "flup-scgi":
-            sample.cpu = 0.03
-    assert next(verdict for _, _, _, verdict in find_verdicts(run)) == "missed"
-
-
-def test_the_report_names_who_is_missing_and_how_to_get_it() -> None:
-    run = make_run()
-    text, html = format_text(run), format_report(run)
-    assert re.search(r"^gunicorn +not installed: python -m bench peers install gunicorn$", text, re.MULTILINE)
-    assert "not installed: python -m bench peers install gunicorn" in html
-    assert "uWSGI &lt;C&gt;" in html
-    assert "5.00 (5.00 to 5.00)" in text
-    assert "gateways-scgi 9.0 MiB" in text
-    assert text.index("uWSGI <C>") < text.index("gateways ") < text.index("flup 1.0.3")
+def test_everyone_who_speaks_a_wire_takes_part() -> None:
+    plan = read_plan("wires")
+    assert {
+        case.name: [part.name for part in plan.taking_part(case)] for case in plan.cases if "c=10" in case.name
+    } == {
+        "fastcgi close c=10": ["gateways-fastcgi", "flup-fastcgi", "uwsgi-fastcgi"],
+        "fastcgi keep c=10": ["gateways-fastcgi", "flup-fastcgi"],
+        "scgi close c=10": ["gateways-scgi", "flup-scgi", "uwsgi-scgi"],
+        "ajp close c=10": ["gateways-ajp", "flup-ajp"],
+        "ajp keep c=10": ["gateways-ajp", "flup-ajp"],
+        "uwsgi close c=10": ["gateways-uwsgi", "uwsgi-uwsgi", "gunicorn-uwsgi"],
+    }
+    keeping = {f"{peer.name}-{wire}" for peer in read_peers() for wire in peer.keeps}
+    kept = {part.name for case in plan.cases if case.keep_alive for part in plan.taking_part(case)}
+    assert {name for name in kept if not name.startswith("gateways")} <= keeping

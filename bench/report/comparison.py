@@ -5,8 +5,10 @@ Knows a run and what it is drawn with; measures nothing and decides nothing that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
+from bench.goals import Verdict, judge_goals
 from bench.ladders import Judged, Rung, judge_ladders
 from bench.report.document import Block, Document, Drawing, Facts, Section, Table, Words
 from bench.report.figures import show_ratio, show_spread, significant
@@ -21,11 +23,6 @@ from bench.summary import Row, counted, sample_rate, summarise
 
 NONE = "-"
 STYLES = 8
-CASE_HEADINGS = (
-    ("contender", ""), ("rate", "requests/s"), ("spread", "±"), ("time", "ms"), ("p50", "ms"),
-    ("p95", "ms"), ("p99", "ms"), ("CPU", "µs/request"),
-)  # fmt: skip
-FRONT_HEADING = ("front's CPU", "µs/request")
 BARS = "Medians of the rounds on a logarithmic scale; whiskers reach from the slowest to the fastest round."
 LATENCY = (
     "How long a request took at most, for so many percent of them, as ab prints it: all counted rounds together, "
@@ -55,7 +52,7 @@ def make_document(run: Run) -> Document:
         plan["title"],
         plan["lead"],
         (
-            Section("In short", (*([brief_table(ladders)] if ladders else []), *missing_words(run))),
+            Section("In short", (*brief_tables(run, ladders), *missing_words(run))),
             *(make_ladder(ladder) for ladder in ladders),
             *(make_series(run, row["title"], row["case"], row["contenders"]) for row in plan.get("series", ())),
             *(section for section in cases if section.blocks),
@@ -65,7 +62,7 @@ def make_document(run: Run) -> Document:
             Section("What these numbers do not show", (Words(tuple(plan["shows_not"])),), brief=False),
             Section("What the original found", (Words((*plan["found"], *tell_all(ladders, tell_original))),)),
             Section("What this run found", (Words(tell_all(ladders, tell_run)),), brief=False),
-            Section("Do they agree?", (Words(tuple(tell_agreement(ladders))),)),
+            Section("Do they agree?", (Words(tuple(tell_agreement(ladders))),) if ladders else ()),
         ),
     )
 
@@ -74,6 +71,30 @@ def tell_all(ladders: Sequence[Judged], tell: object) -> tuple[str, ...]:
     """Return what a teller says of every ladder, nothing twice."""
     assert callable(tell)
     return tuple(dict.fromkeys(sentence for ladder in ladders for sentence in tell(ladder)))
+
+
+def brief_tables(run: Run, ladders: Sequence[Judged]) -> list[Block]:
+    """Return the verdicts on goals and on ladders, where there are some."""
+    goals = judge_goals(run)
+    return [*([goal_table(goals)] if goals else []), *([brief_table(ladders)] if ladders else [])]
+
+
+def goal_table(verdicts: Sequence[Verdict]) -> Table:
+    """Return every goal's verdict."""
+    headings = (("goal", ""), ("case", ""), ("verdict", ""), ("found", "95 %"))
+    rows = tuple(
+        (describe_goal(verdict), verdict.scenario.title, verdict.verdict, show_ratio(verdict.ratio))
+        for verdict in verdicts
+    )
+    return Table(headings, rows)
+
+
+def describe_goal(verdict: Verdict) -> str:
+    """Return a goal in words."""
+    mine, other, what = verdict.mine.contender.label, verdict.other.contender.label, verdict.measure.title
+    if not verdict.most:
+        return f"{what} of {mine} in parts of {other}'s"
+    return f"{what} of {mine} at most {verdict.most:.3g} times {other}'s"
 
 
 def brief_table(ladders: Sequence[Judged]) -> Table:
@@ -132,12 +153,14 @@ def show(value: float | None) -> str:
 
 def make_case(run: Run, scenario: Scenario) -> Section:
     """Return a case's section: figures, drawings of rates and CPU, latencies, and how steady the rounds were."""
-    rows = [row for row in summarise(run, scenario, "") if not row.contender.missing]
+    rows = [row for row in summarise(run, scenario, scenario.base) if not row.contender.missing]
+    if scenario.base:
+        rows.sort(key=lambda row: row.cpu.median if row.cpu else math.inf)
     if not rows:
         return Section(scenario.title, ())
     styles, good = style_groups(run), [row for row in rows if row.rate is not None]
     unit, cpu_unit = "requests per second (more is better)", "microseconds of server CPU a request (less is better)"
-    blocks: list[Block] = [Words((f"{capitalise(scenario.describe())}.",)), case_table(rows, bool(scenario.behind))]
+    blocks: list[Block] = [Words((f"{capitalise(scenario.describe())}.",)), case_table(run, scenario, rows)]
     if good:
         blocks.append(Drawing(both(draw_bars, rate_bars(rows, styles), unit, f"{scenario.title}: {unit}"), BARS))
         blocks.append(Drawing(both(draw_bars, cpu_bars(rows, styles), cpu_unit, f"{scenario.title}: {cpu_unit}")))
@@ -151,22 +174,39 @@ def capitalise(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def case_table(rows: Sequence[Row], fronted: bool) -> Table:
-    """Return the figures of a case, the fastest first."""
-    headings = (*CASE_HEADINGS, FRONT_HEADING) if fronted else CASE_HEADINGS
-    cells = tuple(case_cells(row, fronted) for row in rows)
-    return Table(headings, cells, (STAR,) if any(row.unstable for row in rows) else ())
+def case_table(run: Run, scenario: Scenario, rows: Sequence[Row]) -> Table:
+    """Return the figures of a case, the fastest first; where there is a base, the cheapest."""
+    columns = list(CASE_COLUMNS)
+    if scenario.behind:
+        columns.append((("front's CPU", "µs/request"), lambda row: significant(row.front_cpu)))
+    if scenario.base:
+        label = next(contender.label for contender in run.contenders if contender.name == scenario.base)
+        columns.append(
+            (
+                (f"times {label}", "CPU, 95 %"),
+                lambda row: "1" if row.name == scenario.base else show_ratio(row.cpu_ratio),
+            )
+        )
+    cells = tuple(
+        (row.contender.label, f"FAILED: {row.failed}") if row.failed else tuple(cell(row) for _, cell in columns)
+        for row in rows
+    )
+    return Table(tuple(head for head, _ in columns), cells, (STAR,) if any(row.unstable for row in rows) else ())
 
 
-def case_cells(row: Row, fronted: bool) -> tuple[str, ...]:
-    """Return one contender's cells; a failed one has its reason."""
-    if row.rate is None or row.cpu is None:
-        return (row.contender.label, f"FAILED: {row.failed}")
-    figures = (
-        row.contender.label + (" *" if row.unstable else ""), significant(row.rate.median), show_spread(row.rate),
-        show(row.time), *(show(row.percentiles.get(percent)) for percent in (50, 95, 99)), significant(row.cpu.median),
-    )  # fmt: skip
-    return (*figures, significant(row.front_cpu)) if fronted else figures
+def show_percentile(percent: int) -> Callable[[Row], str]:
+    """Return what shows a percentile of a row."""
+    return lambda row: show(row.percentiles.get(percent))
+
+
+CASE_COLUMNS: tuple[tuple[tuple[str, str], Callable[[Row], str]], ...] = (
+    (("contender", ""), lambda row: row.contender.label + (" *" if row.unstable else "")),
+    (("rate", "requests/s"), lambda row: show(row.rate.median if row.rate else None)),
+    (("spread", "±"), lambda row: show_spread(row.rate)),
+    (("time", "ms"), lambda row: show(row.time)),
+    *(((f"p{percent}", "ms"), show_percentile(percent)) for percent in (50, 95, 99)),
+    (("CPU", "µs/request"), lambda row: show(row.cpu.median if row.cpu else None)),
+)
 
 
 def rate_bars(rows: Sequence[Row], styles: dict[str, str]) -> list[Bar]:
