@@ -39,6 +39,7 @@ FILES = {
     "shebang": "#!/usr/bin/env python3\nprint()\n",
     "page.fcgi": "#!/usr/bin/env -S gateways run\ndef application(environ, start_response): ...\n",
     "program": "#!/bin/sh\n",
+    "site.wsgi": "application = make()\n",
     "cgi-bin/one.py": "print()\n",
 }
 
@@ -67,6 +68,9 @@ MEANT: list[tuple[str, str, str, str, str, str]] = [
     ("wsgi.py", "registry", "script", "wsgi.py", "", "registry"),
     ("wsgi.py", "cgi", "script", "wsgi.py", "", "cgi"),
     ("wsgi.py:other", "", "callable_file", "wsgi.py", "other", "wsgi"),
+    ("site.wsgi", "", "callable_file", "site.wsgi", "application", "wsgi"),
+    ("./site.wsgi:other", "", "callable_file", "site.wsgi", "other", "wsgi"),
+    ("site.wsgi:other", "", "callable_module", "site.wsgi", "other", "wsgi"),
     ("native.py:handler", "", "callable_file", "native.py", "handler", "handler"),
     ("native.py:handler", "wsgi", "callable_file", "native.py", "handler", "wsgi"),
     ("package.module:app", "", "callable_module", "package.module", "app", "wsgi"),

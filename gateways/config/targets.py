@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 
 MODULE_SUFFIX = ".py"
+PYTHON_SUFFIXES = (MODULE_SUFFIX, ".wsgi")
+"""How the name of a file ends that is Python whatever its first line says; the second is mod_wsgi's custom."""
 SCRIPT, CALLABLE_FILE, CALLABLE_MODULE, EXECUTABLE, FOLDER = (
     "script", "callable_file", "callable_module", "executable", "folder",
 )  # fmt: skip
@@ -79,7 +81,7 @@ def read_target(text: str, base_folder: str) -> Target:
         raise TargetError(f"there is no file {path}" + ("" if name else _module_hint(place)))
     if not os.access(path, os.R_OK):
         raise TargetError(f"{path} cannot be read: permission denied")
-    if place.endswith(MODULE_SUFFIX) or _is_python(path):
+    if place.endswith(PYTHON_SUFFIXES) or _is_python(path):
         return Target(CALLABLE_FILE, path, name) if name else Target(SCRIPT, path)
     if os.access(path, os.X_OK):
         return _plain(Target(EXECUTABLE, path), name)
