@@ -5,12 +5,13 @@ RUN := $(VENV)/bin/python
 FUZZ_RUNS ?= 50000
 WIRE ?= all
 
-.PHONY: help compare compare-quick serve test lint floor wires fuzz fronts clean
+.PHONY: help compare compare-quick serve test real lint floor wires fuzz fronts clean
 
 help:
 	@echo "make compare   measure one app in six execution models, and write a report (needs nothing but Python)"
 	@echo "make serve     serve conf/modes.toml on http://127.0.0.1:8000/"
 	@echo "make test      install what the tests need into $(VENV), and run them"
+	@echo "make real      install the programs of conf/real that PyPI has, and serve and visit all that are there"
 	@echo "make lint      ruff and mypy"
 	@echo "make floor     measure wsgi and handler against the least a Python server can cost, and gunicorn"
 	@echo "make wires     measure each wire against flup, uWSGI and gunicorn, which are installed apart first"
@@ -36,6 +37,13 @@ serve: $(RUN)
 
 test: $(VENV)/installed
 	$(RUN) -m pytest
+
+$(VENV)/programs: pyproject.toml $(VENV)/installed
+	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[real]'
+	@touch $@
+
+real: $(VENV)/programs
+	$(RUN) -m pytest tests/test_real_programs.py tests/test_git.py
 
 lint: $(VENV)/installed
 	$(VENV)/bin/ruff check .

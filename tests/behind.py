@@ -40,17 +40,23 @@ def lack(reason: str) -> NoReturn:
 
 @contextmanager
 def serve_behind(
-    configuration: str, name: str, wire: str, *, stream: bool = False, wanted: Sequence[str] = ()
+    configuration: str,
+    name: str,
+    wire: str,
+    *,
+    stream: bool = False,
+    wanted: Sequence[str] = (),
+    tolerated: Sequence[str] = (),
 ) -> Iterator[Place]:
     """Serve a configuration over a wire behind a front; with an empty ``name``, over HTTP directly.
 
     ``configuration``: its pool has the word ``{listen}`` where its address belongs. ``stream``: the front passes bodies
-    on as they come. ``wanted``: see ``serving``. Afterwards no log may have any other complaint.
+    on as they come. ``wanted``, ``tolerated``: see ``serving``. Afterwards no log may have any other complaint.
     """
     with tempfile.TemporaryDirectory(prefix="gateways-") as own:
         file = Path(own) / "gateways.toml"
         file.write_text(configuration.replace("{listen}", f"{wire}://127.0.0.1:0"))
-        with serving(Path(own), "--config", str(file), bind=False, wanted=wanted) as server:
+        with serving(Path(own), "--config", str(file), bind=False, wanted=wanted, tolerated=tolerated) as server:
             if not name:
                 yield Place(server.port, server)
                 return

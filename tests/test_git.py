@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.behind import Place, lack, serve_behind
+from tests.real import read_programs
 
 COMMITS = 5000
 BRANCHES = 60
@@ -26,25 +28,7 @@ BUFFER = 65536
 """The least ``http.postBuffer`` that git works with; a larger push is chunked."""
 PUSHED = 200_000
 
-POOL = """
-[pool.git]
-Listen = "{listen}"
-StartServers = 2
-MinSpareServers = 2
-MaxSpareServers = 2
-MaxServers = 2
-[[pool.git.Mount]]
-Path = "/git"
-Target = "<program>"
-Environment = { GIT_PROJECT_ROOT = "<root>", GIT_HTTP_EXPORT_ALL = "1" }
-"""
-WAYS = [
-    ("", "http"),
-    *(("apache", wire) for wire in ("http", "fastcgi", "scgi", "ajp", "uwsgi")),
-    *(("nginx", wire) for wire in ("http", "fastcgi", "scgi", "uwsgi")),
-    *(("lighttpd", wire) for wire in ("http", "fastcgi", "scgi", "uwsgi")),
-]
-"""(front server, wire); no front server: directly."""
+PROGRAM = read_programs()["git"]
 NEEDS_LENGTH = {("apache", "scgi"), ("apache", "uwsgi")}
 """Here httpd itself answers 411 to a request body that comes in chunks."""
 
@@ -103,12 +87,13 @@ def format_history(commits: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def origin() -> Iterator[Path]:
-    """A folder with ``history.git``, a bare repository of 5,000 commits and 61 branches."""
+    """A folder with ``git/history.git``, a bare repository of 5,000 commits and 61 branches."""
     if shutil.which("git") is None:
         lack("git is not installed")
     with tempfile.TemporaryDirectory(prefix="gateways-") as name:
         folder = Path(name)
-        bare = folder / "history.git"
+        bare = folder / "git" / "history.git"
+        bare.parent.mkdir()
         ask("init", "--quiet", "--bare", "--initial-branch=main", bare)
         ask("fast-import", "--quiet", "--done", data=format_history(COMMITS), folder=bare)
         head = ask("rev-parse", "main", folder=bare)
@@ -121,10 +106,11 @@ def origin() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def configuration(origin: Path) -> str:
+    """``conf/real/git.toml``, set up in the folder of the origin."""
     program = Path(ask("--exec-path")) / "git-http-backend"
     if not program.exists():
         lack(f"this git has no {program.name}")
-    return POOL.replace("<program>", str(program)).replace("<root>", str(origin))
+    return re.sub('(?<=Target = ").*(?=")', str(program), PROGRAM.set_up(origin))
 
 
 def commit_file(clone: Path, size: int) -> str:
@@ -147,11 +133,11 @@ def mark(front: str, wire: str) -> object:
     return pytest.param((front, wire), marks=marks, id=f"{front or 'direct'}-{wire}")
 
 
-@pytest.mark.parametrize("place", [mark(*way) for way in WAYS], indirect=True)
+@pytest.mark.parametrize("place", [mark(*way) for way in PROGRAM.ways], indirect=True)
 def test_clone_and_push(place: Place, origin: Path, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     way = request.node.callspec.params["place"]
     url = f"http://{place.authority}/git/history.git"
-    bare, clone, shallow = origin / "history.git", tmp_path / "clone", tmp_path / "shallow"
+    bare, clone, shallow = origin / "git" / "history.git", tmp_path / "clone", tmp_path / "shallow"
     git = Git(tmp_path / "trace")
 
     git("clone", "--quiet", url, clone)
