@@ -67,10 +67,19 @@ def boot(name: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "exit":
         sys.exit(4)
-    if how == "hang":
+    if how == "hang" or (how == "hang but one" and not lead()):
         logging.info("hanging %d", os.getpid())
         with open(DIRECTORY / "gate", "rb") as gate:  # a FIFO: opening waits for its writer
             gate.read()
+
+
+def lead() -> bool:
+    """True for the first who asks."""
+    try:
+        os.close(os.open(DIRECTORY / "leader", os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
 
 
 def serve(name: str, worker: Worker) -> None:

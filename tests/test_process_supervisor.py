@@ -454,16 +454,42 @@ def test_signals_without_a_meaning_end_nobody(start: Start) -> None:
     assert server.errors() == []
 
 
-def test_p13_descriptors_do_not_grow_with_reloads(start: Start) -> None:
-    server = start(**fixed(1))
-    server.started(1)
-    counts = []
-    for generation in range(2, 12):
+def test_p10_while_two_generations_serve_none_of_the_new_one_is_spare(start: Start, tmp_path: Path) -> None:
+    server = start(**fixed(4))
+    server.started(4)
+    gate, held = tmp_path / "gate", tmp_path / "held"
+    os.mkfifo(gate)
+    os.link(gate, held)
+    server.tell(boot="hang but one", open="")
+    server.signal(signal.SIGHUP)
+    server.wait("reload: generation 2 of pool app serves, 4 workers")
+    server.wait(r"hanging \d+", 3)
+    for number, most in ((signal.SIGTTIN, 5), (signal.SIGTTOU, 4)):  # either makes the pool count at once
+        server.signal(number)
+        server.wait(f"at most {most} workers")
+    os.replace(tmp_path / "open", gate)  # for those that come to it later
+    os.close(os.open(held, os.O_RDWR))  # for those that wait there
+    server.wait(r"worker \d+ \(pool app, generation 1, slot \d+\) exited with status 0", 4)
+    assert server.ask() > 0
+    server.stop()
+    assert not [line for line in server.lines if "was killed by SIGTERM while starting" in line]
+    assert server.errors() == []
+
+
+def test_p13_nothing_grows_with_reloads_and_each_replaces_everybody(start: Start) -> None:
+    server = start(**fixed(4))
+    server.started(4)
+    fds, sizes = set(), []
+    for generation in range(2, 42):
         server.signal(signal.SIGHUP)
         server.wait(f"reload: generation {generation} of pool app serves")
-        server.wait(DEATH + "exited with status 0")
-        counts.append(len(os.listdir(f"/proc/{server.process.pid}/fd")))
-    assert len(set(counts)) == 1
+        # Also right after one another: while two generations serve, none of the new one is spare (P13, P10).
+        server.wait(rf"worker \d+ \(pool app, generation {generation - 1}, slot \d+\) exited with status 0", 4)
+        fds.add(len(os.listdir(f"/proc/{server.process.pid}/fd")))
+        sizes.append(int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1]))
+    assert len(fds) == 1
     assert len(os.listdir(f"/proc/{server.process.pid}/task")) == 1
+    assert sizes[-1] - sizes[10] <= 128, sizes  # half a MiB
+    assert not [line for line in server.lines if "was killed by SIGTERM while starting" in line]
     server.stop()
     assert server.errors() == []

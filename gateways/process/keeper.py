@@ -185,7 +185,10 @@ class Keeper:
             self.roster.spawn(candidate, 1, now)
 
     def _renew(self, now: float) -> None:
-        """Bring the current generation to its first target, and retire the older ones as it becomes ready."""
+        """Bring the current generation to its first target, and retire the older ones as it becomes ready.
+
+        It goes on until no older one is left, also when a worker of the new generation is lost on the way.
+        """
         current = self.current
         old = self.roster.older(current)
         if current.filled and not old:
@@ -193,9 +196,8 @@ class Keeper:
         own = [child.state for child in self.roster.serving(current)]
         starting = own.count(State.STARTING)
         plan = plan_renewal(current.target, starting, len(own) - starting, len(old))
-        if not current.filled:
-            spawned = self.roster.spawn(current, plan.spawn, now)
-            current.filled = len(own) + len(spawned) >= current.target
+        spawned = self.roster.spawn(current, plan.spawn, now)
+        current.filled = current.filled or len(own) + len(spawned) >= current.target
         for child in old[: plan.retire]:
             child.retire(now, RELOAD)
 
@@ -245,6 +247,9 @@ class Keeper:
             if child.state is State.IDLE and now - child.since >= limits.idle_timeout
         ]
         plan = plan_cycle(Census(idle, busy, len(resting), waiting), limits, self._spawn_rate)
+        if self.roster.older(current):
+            # While generations change there are more than the limits say, and it is the older ones that go.
+            plan = plan._replace(retire=0)
         self._spawn_rate = plan.spawn_rate
         if plan.loud:
             self._log.info("short of spare workers: %d idle, %d busy, starting %d", idle, busy, plan.spawn)
