@@ -14,6 +14,7 @@ from bench.outcome import show_run
 from bench.progress import TextProgress
 from bench.results import read_run
 from bench.servers import ServerFailed
+from bench.trials import command
 
 INTERRUPTED = 130
 
@@ -45,6 +46,9 @@ def make_parser() -> argparse.ArgumentParser:
     table = subcommands.add_parser("peers", help="which servers of others are installed, and install them")
     peers.add_arguments(table)
     table.set_defaults(run=peers.run_peers)
+    trial = subcommands.add_parser("trial", help="what a supervisor has to stand: reloads, spikes and more")
+    command.add_arguments(trial)
+    trial.set_defaults(run=command.run_trial)
     again = subcommands.add_parser("report", help="draw a kept result again")
     again.add_argument("file", type=Path, help="a file that compare, floor or wires wrote")
     again.set_defaults(run=run_report)

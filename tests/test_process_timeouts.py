@@ -112,3 +112,15 @@ def test_p14_an_endless_dump_is_cut() -> None:
     lines = format_stacks(("T\n" + '  File "x", line 1 in f\n' * 500 + "\n") * 100)
     assert len(lines) == MAX_THREADS
     assert {line.count("(x:1)") for line in lines} == {MAX_FRAMES}
+
+
+def test_p17_many_stuck_at_a_time_are_each_killed_in_their_time(start: Start) -> None:
+    server = start(manager="static", max_servers=12, slow_timeout=0.2, request_timeout=0.4)
+    server.started(12)
+    held = [server.hold() for _ in range(12)]
+    server.wait(r"ERROR worker \d+ is killed: GET /hold has taken longer than RequestTimeout", 12)
+    for client, _ in held:
+        assert client.recv(1) == b""
+        client.close()
+    server.wait("ready", 12)
+    server.stop()

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 ANSWER_TIME = 0.25
 """Seconds that a worker has to write its stacks."""
+PAUSE = 0.01
+"""Seconds between two looks for the answer: mostly it is there at once, and many workers may have to be asked."""
 ANSWER_BYTES = 64 << 10
 MAX_FRAMES = 40
 MAX_THREADS = 20
@@ -47,6 +49,15 @@ class Case(NamedTuple):
         return self.child.state is State.BUSY and self.child.requests == self.requests
 
 
+class Question(NamedTuple):
+    """What was asked: about which case, what the worker was running, since when, and how long its answer may take."""
+
+    case: Case
+    request: str
+    since: float
+    limit: float
+
+
 class Interrogator:
     """Asks workers for their stacks, one at a time. ``fd``: the memory that they write to.
 
@@ -58,7 +69,8 @@ class Interrogator:
         self._log = log
         self._apologies = apologies
         self._cases: deque[Case] = deque()
-        self._asked: Case | None = None
+        self._question: Question | None = None
+        self._size = 0
         self.deadline = inf
 
     def watch(self, child: Child, limits: PoolLimits, now: float) -> None:
@@ -68,7 +80,8 @@ class Interrogator:
         age = now - child.since
         if limits.request_timeout and age >= limits.request_timeout and child.asked < 2:
             child.asked = 2
-            self._cases.append(Case(child, child.requests, True))
+            # Before those that are only slow: many may be stuck at a time, and a limit is to be kept to.
+            self._cases.insert(sum(case.kill for case in self._cases), Case(child, child.requests, True))
         elif limits.slow_timeout and age >= limits.slow_timeout and child.asked < 1:
             child.asked = 1
             self._cases.append(Case(child, child.requests, False))
@@ -81,33 +94,44 @@ class Interrogator:
         return min((child.since + time for time in times if time), default=inf)
 
     def look(self, now: float) -> None:
-        """Close the case whose time is over, and open the next."""
-        if self._asked is not None and now >= self.deadline:
-            self._close(self._asked, now)
-            self._asked = None
-            self.deadline = inf
-        while self._asked is None and self._cases:
+        """Close the case whose answer is there or whose time is over, and open the next."""
+        if self._question is not None and now >= self.deadline:
+            text = os.pread(self.fd, ANSWER_BYTES, 0).decode("ascii", "replace")
+            if now >= self._question.limit or (len(text) == self._size and is_whole(text)):
+                question, self._question = self._question, None
+                self.deadline = inf
+                self._close(question, text, now)
+            else:
+                self._size = len(text)
+                self.deadline = min(now + PAUSE, self._question.limit)
+        while self._question is None and self._cases:
             case = self._cases.popleft()
             if case.open:
-                os.ftruncate(self.fd, 0)
-                os.lseek(self.fd, 0, os.SEEK_SET)
-                os.kill(case.child.pid, STACK_SIGNAL)
-                self._asked = case
-                self.deadline = now + ANSWER_TIME
+                self._ask(case, now)
 
-    def _close(self, case: Case, now: float) -> None:
+    def _ask(self, case: Case, now: float) -> None:
+        os.ftruncate(self.fd, 0)
+        os.lseek(self.fd, 0, os.SEEK_SET)
         child = case.child
-        text = os.pread(self.fd, ANSWER_BYTES, 0).decode("ascii", "replace")
-        if not case.open:
-            return
         request = child.board.read_line(child.index).request or "a request"
+        os.kill(child.pid, STACK_SIGNAL)
+        self._question = Question(case, request, child.since, now + ANSWER_TIME)
+        self._size = 0
+        self.deadline = now + PAUSE
+
+    def _close(self, question: Question, text: str, now: float) -> None:
+        case, request, since, _ = question
+        child = case.child
+        if child.state is State.DEAD:
+            return
+        # The question itself ends some calls, and a request may end meanwhile by itself: it was slow all the same.
         self._log.warning(
-            "worker %d (pool %s) is slow: %s for %.1f s",
-            child.pid, child.generation.pool.name, request, now - child.since,
+            "worker %d (pool %s) is slow: %s for %.1f s%s",
+            child.pid, child.generation.pool.name, request, now - since, "" if case.open else ", and has just ended",
         )  # fmt: skip
         for line in format_stacks(text):
             self._log.warning("worker %d, %s", child.pid, line)
-        if case.kill:
+        if case.kill and case.open:
             self._log.error(
                 "worker %d is killed: %s has taken longer than RequestTimeout (%g s)",
                 child.pid, request, child.generation.pool.limits.request_timeout,
@@ -118,6 +142,11 @@ class Interrogator:
     def close(self) -> None:
         """Close what was opened here."""
         os.close(self.fd)
+
+
+def is_whole(text: str) -> bool:
+    """Return True when a dump has come to where every worker's life begins: in its first thread, which is its last."""
+    return f" in {FIRST_CALL}\n" in text
 
 
 def format_stacks(text: str) -> list[str]:

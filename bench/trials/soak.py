@@ -1,0 +1,2 @@
+SUMMARY = ""
+LENGTH = ""
