@@ -15,7 +15,7 @@ from tests.servers import DEADLINE, Server, read_response, serving, wait_until
 
 APP = """
 import os, subprocess, sys, time
-count = 0
+count, born = 0, time.monotonic()
 def application(environ, start_response):
     global count
     count += 1
@@ -34,6 +34,8 @@ def application(environ, start_response):
         os.close(1)
         os.close(2)
         subprocess.Popen(["sleep", "2"], close_fds=False)
+        while time.monotonic() < born + 1.5:  # a worker that dies younger makes the next one wait
+            time.sleep(0.1)
         os.kill(os.getpid(), 9)
     start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(text)))])
     return [text.encode()]
@@ -207,8 +209,9 @@ def test_b134_a_program_that_the_application_starts_has_none_of_our_listeners(tm
 
 def test_b144_workers_that_close_their_output_and_die_leave_the_supervisor_as_it_was(tmp_path: Path, app: str) -> None:
     dead = [r"was killed by SIGKILL while busy"]
-    options = ["--process-manager", "static", "--max-servers", "2"]
+    options = ["--process-manager", "static", "--max-servers", "10"]
     with serving(tmp_path, app, *options, wanted=dead) as server:
+        wait_until(lambda: len(server.workers()) == 10, "the workers")
         counts = []
         for done in range(20):
             assert server.exchange(b"GET /end HTTP/1.1\r\nHost: h\r\n\r\n") == b""
