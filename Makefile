@@ -5,10 +5,11 @@ RUN := $(VENV)/bin/python
 FUZZ_RUNS ?= 50000
 WIRE ?= all
 
-.PHONY: help compare compare-quick serve test real lint floor wires fuzz fronts clean
+.PHONY: help compare compare-all compare-quick serve test real lint floor wires fuzz fronts clean
 
 help:
 	@echo "make compare   measure one app in six execution models, and write a report (needs nothing but Python)"
+	@echo "make compare-all   every comparison that has an original, in less than 40 minutes"
 	@echo "make serve     serve conf/modes.toml on http://127.0.0.1:8000/"
 	@echo "make test      install what the tests need into $(VENV), and run them"
 	@echo "make real      install the programs of conf/real that PyPI has, and serve and visit all that are there"
@@ -28,6 +29,11 @@ $(VENV)/installed: pyproject.toml | $(RUN)
 
 compare: $(RUN)
 	$(RUN) -m bench compare
+
+# Whoever is not installed is named in the reports, with how to install it; the others are measured.
+compare-all: $(RUN)
+	-$(RUN) -m bench peers install
+	$(RUN) -m bench compare --all
 
 compare-quick: $(RUN)
 	$(RUN) -m bench compare --quick

@@ -17,7 +17,7 @@ from typing import Any
 from bench.answers import Answer, ask, call_application, compare_answers
 from bench.drivers import Driver
 from bench.fronts import TABLE as FRONTS
-from bench.harness import OVERHEAD, Conditions, Steps, Target, plan_orders, run_round, warm_up
+from bench.harness import OVERHEAD, RERUNS, Conditions, Steps, Target, plan_orders, run_round, warm_up
 from bench.historic import find_figure, read_figures
 from bench.machine import choose_cores, describe_machine
 from bench.plan import Case, Ladder, Page, Part, Plan, split_step
@@ -35,6 +35,8 @@ SAMPLE_OVERHEAD = OVERHEAD + 0.03
 """Seconds that a sample takes beside its load: process tables are read, and the load's last answers come."""
 COUNT_GUESS = 0.5
 QUICK_ROUNDS = 3
+PART_FOR_SAMPLES = 0.85
+"""Part of the time that is left for samples; the rest is for those that are measured again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,14 +203,16 @@ def prepare_course(plan: Plan, case: Case, run: Run, stage: Stage, rights: dict[
     return course
 
 
-def choose_seconds(courses: Sequence[Course], rounds: int, left: float, least: float, most: float) -> float:
-    """Return how long a sample may take so that all of them fit into ``left`` seconds, within two bounds."""
+def choose_seconds(courses: Sequence[Course], run: Run, left: float) -> float:
+    """Return how long a sample may take so that all of them fit into ``left`` seconds, within bounds."""
     timed = sum(len(course.targets) for course in courses if not course.case.count)
     counted = sum(len(course.targets) for course in courses if course.case.count)
+    least = LEAST_SECONDS if run.load == "builtin" else TOOL_SECONDS
+    most = max(least, QUICK_SECONDS if run.plan["options"]["quick"] else MOST_SECONDS)
     if not timed:
         return most
-    free = left / rounds - counted * (COUNT_GUESS + SAMPLE_OVERHEAD)
-    return round(min(max(free / timed - SAMPLE_OVERHEAD, least), max(most, least)), 2)
+    free = left / run.rounds - counted * (COUNT_GUESS + SAMPLE_OVERHEAD)
+    return round(min(max(free / timed - SAMPLE_OVERHEAD, least), most), 2)
 
 
 def warm_courses(courses: Sequence[Course], driver: Driver, conditions: Conditions) -> None:
@@ -272,23 +276,22 @@ def run_plan(plan: Plan, run: Run, budget: float, driver: Driver, path: Path, pr
     begin = time.monotonic()
     rights = {page.name: right for page in plan.pages if (right := find_right(page)) is not None}
     first = 1 + max((sample.round for sample in run.samples), default=-1)
-    for scenario in run.scenarios if first == 0 else ():
-        scenario.failed.clear()
     with Stage(plan, run.pinned[1], progress.say) as stage:
         progress.say(f"{plan.head.title}: starting servers and proving their answers")
         courses = [prepare_course(plan, case, run, stage, rights) for case in plan.cases]
-        spent = time.monotonic() - begin
-        least = LEAST_SECONDS if run.load == "builtin" else TOOL_SECONDS
-        most = QUICK_SECONDS if run.plan["options"]["quick"] else MOST_SECONDS
-        run.seconds = run.seconds or choose_seconds(courses, run.rounds, budget - 2 * spent, least, most)
-        slots = sum(len(course.targets) for course in courses)
-        progress.say(f"{run.rounds} rounds of {slots} samples, {run.seconds:g} s each; seed {run.seed}")
-        start = time.monotonic() - max((sample.at for sample in run.samples), default=0.0)
-        conditions = Conditions(
-            run.rounds, run.seconds, run.seed, begin + budget, run.pinned[0], max(12, slots), start
-        )  # fmt: skip
+        conditions = make_conditions(run, sum(len(course.targets) for course in courses), begin + budget)
         warm_courses(courses, driver, conditions)
+        left = (conditions.deadline - time.monotonic()) * PART_FOR_SAMPLES
+        run.seconds = conditions.seconds = run.seconds or choose_seconds(courses, run, left)
+        progress.say(f"{run.rounds} rounds of {run.seconds:g} s for each; seed {run.seed}")
         measure_rounds(run, courses, driver, conditions, first, lambda: write_run(run, path), progress)
         add_memory(run, plan, stage)
     run.plan["done"] = True
     write_run(run, path)
+
+
+def make_conditions(run: Run, slots: int, deadline: float) -> Conditions:
+    """Return how a run's rounds, of so many samples each, are measured."""
+    start = time.monotonic() - max((sample.at for sample in run.samples), default=0.0)
+    again = slots // 4 if run.plan["options"]["quick"] else slots
+    return Conditions(run.rounds, run.seconds, run.seed, deadline, run.pinned[0], max(RERUNS, again), start)
