@@ -23,7 +23,9 @@ class MysqlStore:
     """``socket``: the server's UNIX socket. The database is made by ``fill``."""
 
     def __init__(self, socket: str) -> None:
-        self.connection = pymysql.connect(unix_socket=socket, user="root", charset="utf8mb4", autocommit=True)
+        self.connection = pymysql.connect(
+            unix_socket=socket, user="root", charset="utf8mb4", autocommit=True, ssl_disabled=True
+        )
         self._chosen = False
 
     def _run(self, statement: str, values: tuple[Any, ...] = ()) -> tuple[tuple[Any, ...], ...]:
