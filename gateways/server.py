@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gateways.accesslog import AccessLog
     from gateways.config.settings import MountSettings, PoolSettings, ServerSettings
     from gateways.core.interfaces import ExecutionModel, Log
+    from gateways.execution.recipes import Recipe
     from gateways.process.listeners import OpenListeners
     from gateways.process.pool import Pool
     from gateways.process.status import StatusPort
@@ -50,18 +51,21 @@ def make_object_model(model: str, loader: Callable[[], Any]) -> ExecutionModel:
     return WSGIModel(loader)
 
 
-def make_model(mount: MountSettings) -> ExecutionModel:
-    """Return the execution model that a mount asks for."""
+def make_model(mount: MountSettings, adapt: Callable[[Recipe], Recipe] | None = None) -> ExecutionModel:
+    """Return the execution model that a mount asks for. ``adapt``: see ``make_script_model``."""
     target = mount.target
     if mount.model in CALLED_MODELS:
         is_file = target.kind == "callable_file"
         path, module = (target.path, "") if is_file else ("", target.path)
         return make_called_model(mount.model, path, module, target.name)
-    return make_script_model(mount)
+    return make_script_model(mount, adapt)
 
 
-def make_script_model(mount: MountSettings) -> ExecutionModel:
-    """Return the model that runs a mount's script, or its folder of scripts."""
+def make_script_model(mount: MountSettings, adapt: Callable[[Recipe], Recipe] | None = None) -> ExecutionModel:
+    """Return the model that runs a mount's script, or its folder of scripts.
+
+    ``adapt``: gives the recipe that takes the place of a model's own (perlrun, registry), for who wants to watch.
+    """
     from gateways.execution.sources import ScriptFolder, SingleScript
 
     path = mount.target.path
@@ -78,6 +82,7 @@ def make_script_model(mount: MountSettings) -> ExecutionModel:
     from gateways.execution.script import ScriptModel
 
     recipe = make_recipe(mount.model, namespace=mount.namespace, stat_scripts=mount.stat_scripts)
+    recipe = recipe if adapt is None else adapt(recipe)
     return ScriptModel(mount.model, source, recipe, stdio=mount.stdio, pass_authorization=mount.pass_authorization)
 
 

@@ -1,0 +1,227 @@
+"""The process that runs an application for the audit: a job's requests one after another, each with a record.
+
+Every line of this module runs in that process. It ends with the job, and with it whatever the application did to it.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import sys
+import traceback
+import types
+from collections.abc import Callable
+from io import open  # an application may replace the builtin
+from time import monotonic
+from typing import IO, TYPE_CHECKING
+
+from gateways.audit.exchange import KeptExchange
+from gateways.audit.job import Job, Record, encode, format_record, parse_job
+from gateways.audit.kinds import OWN_KINDS
+from gateways.audit.own_state import OwnCode
+from gateways.audit.process_state import Seeds, count_files, read_memory, read_process
+from gateways.core.errors import GatewayError, ScriptError
+from gateways.core.mounts import Mount, MountTable
+from gateways.execution.recipes import Program, Recipe
+
+if TYPE_CHECKING:
+    from gateways.core.interfaces import Exchange, ExecutionModel
+
+    MakeModel = Callable[[Job, Callable[[Recipe], Recipe]], ExecutionModel]
+
+MAX_ERROR = 300
+SOAK_LIMIT = 5.0
+"""Seconds that the soak may take."""
+SOAKS = 3
+"""Times that memory is looked at while requests go on."""
+
+
+class FreshModel:
+    """A model that loads the application anew for each exchange: it is run in forked processes."""
+
+    def __init__(self, model: ExecutionModel) -> None:
+        self._model = model
+        self.name = model.name
+
+    def load(self) -> None:
+        """Leave it to the process of the exchange."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def run(self, exchange: Exchange) -> None:
+        """Load the application and run the exchange."""
+        self._model.load()
+        self._model.run(exchange)
+
+
+class Namespaces:
+    """What the globals of a script were when its run ended: a recipe's steps are wrapped to see them."""
+
+    def __init__(self, own: OwnCode) -> None:
+        self._own = own
+        self.last: dict[str, str] = {}
+
+    def watch(self, recipe: Recipe) -> Recipe:
+        """Return ``recipe`` with a ``discard`` that looks first."""
+
+        def discard(module: types.ModuleType) -> None:
+            self._own.list_modules()
+            self.last = self._own.describe_names(vars(module))
+            recipe.discard(module)
+
+        def make(program: Program) -> types.ModuleType:
+            self.last = {}
+            return recipe.namespace(program)
+
+        return Recipe(recipe.name, recipe.program, make, discard, recipe.before, recipe.modules)
+
+
+class Session:
+    """One job in this process. ``roots``: where the application's own code lies."""
+
+    def __init__(self, job: Job, roots: tuple[str, ...], results: IO[str], stacks: IO[str]) -> None:
+        self._job = job
+        self._results = results.name
+        self._stacks = stacks
+        self._own = OwnCode(roots)
+        self._names = Namespaces(self._own)
+        self._seeds = Seeds()
+        self._mounts = MountTable([])
+        self._state: dict[tuple[str, str], tuple[str, int]] = {}
+        self._looks = not job.rung.forks
+
+    def load(self, make_model: MakeModel) -> None:
+        """Load the application. Raise ``GatewayError`` when it cannot be."""
+        model = make_model(self._job, self._names.watch)
+        if self._job.rung.apart:
+            from gateways.execution.zygote import ZygoteModel
+
+            model = ZygoteModel(model=FreshModel(model), time_limit=self._job.time_limit)
+        variables = {"GATEWAYS_MODE": self._job.rung.model, "TMPDIR": self._job.files}
+        self._mounts = MountTable([Mount("", model, variables)])
+        model.load()
+
+    def write(self, text: str) -> None:
+        """Add a line to the results. The file is opened each time: a descriptor would be at the application's mercy."""
+        with open(self._results, "a", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+    def run(self) -> None:
+        """Run the job's requests, then the soak."""
+        self._state = self._read()
+        for place in range(self._job.start, len(self._job.sequence)):
+            if self._run_place(place):
+                return
+        if self._job.soak:
+            self._soak()
+        self.write(encode({"done": True, "own": sorted(self._own.files)}))
+
+    def _read(self) -> dict[tuple[str, str], tuple[str, int]]:
+        return {**read_process(self._job.files), **self._own.read_state()} if self._looks else {}
+
+    def _run_place(self, place: int) -> bool:
+        """Run one request and write its record; True when this process would be replaced now."""
+        number = self._job.sequence[place]
+        exchange = KeptExchange(self._job.requests[number])
+        if self._looks:
+            self._seeds.scatter()
+        begun = monotonic()
+        error = self.answer(exchange)
+        record = Record(
+            place, number, exchange.status, exchange.fields, exchange.body, exchange.size, error, monotonic() - begun,
+            recycled=exchange.recycled, names=self._names.last, files=count_files(self._job.files),
+            log=exchange.log.text[-MAX_ERROR:],
+        )  # fmt: skip
+        if self._looks:
+            state = self._read()
+            record.changes = [
+                (*key, before, after, growth) for key, before, after, growth in compare_states(self._state, state)
+            ]
+            if self._seeds.is_seeded():
+                record.changes.append(("random numbers", "random.seed", "", "as after an earlier request", 0))
+            self._state = state
+        self.write(format_record(record))
+        if record.recycled:
+            self.write(encode({"own": sorted(self._own.files)}))
+        return record.recycled
+
+    def answer(self, exchange: KeptExchange) -> str:
+        """Run one exchange; return what it raised, and give it the status that a server would send."""
+        faulthandler.dump_traceback_later(self._job.time_limit * 0.9, file=self._stacks)
+        error = ""
+        try:
+            mount = self._mounts.take(exchange.request)
+            assert mount is not None
+            mount.model.run(exchange)  # type: ignore[arg-type]
+        except (Exception, SystemExit) as raised:  # noqa: BLE001 - the edge around the application
+            error = f"{type(raised).__name__}: {raised}"[:MAX_ERROR]
+            if not exchange.committed:
+                exchange.status = str(raised.status) if isinstance(raised, ScriptError) else "500"
+                exchange.fields.clear()
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+        try:
+            exchange.run_cleanups()
+        except Exception as raised:  # noqa: BLE001 - the edge around the application
+            error = error or f"{type(raised).__name__}: {raised}"[:MAX_ERROR]
+        return error
+
+    def _soak(self) -> None:
+        """Go on without records, and write how much memory there is now and then; slow applications are asked less."""
+        run = 0
+        deadline = monotonic() + SOAK_LIMIT
+        numbers = sorted(set(self._job.sequence))
+        for _ in range(SOAKS):
+            for number in numbers * self._job.soak:
+                exchange = KeptExchange(self._job.requests[number])
+                self.answer(exchange)
+                run += 1
+                if exchange.recycled or monotonic() > deadline:
+                    return
+            del exchange
+            blocks, resident = read_memory()
+            self.write(encode({"memory": [run, blocks, resident]}))
+
+
+def compare_states(
+    before: dict[tuple[str, str], tuple[str, int]], after: dict[tuple[str, str], tuple[str, int]]
+) -> list[tuple[tuple[str, str], str, str, int]]:
+    """Return (key, text before, text after, growth) of what differs; ``""`` stands for what is not there."""
+    nothing = ("", 0)
+    changed = []
+    loaded = tuple(
+        f"{name}." for kind, name in after.keys() - before.keys() if kind == "loaded modules"
+    )  # what a module has when it is loaded was not changed by anybody
+    for key in before.keys() | after.keys():
+        old, new = before.get(key, nothing), after.get(key, nothing)
+        if old == new or (key[0] == "replaced function" and not (old[0] and new[0])):
+            continue
+        if old is nothing and key[0] in OWN_KINDS and loaded and key[1].startswith(loaded):
+            continue
+        changed.append((key, old[0], new[0], new[1] - old[1]))
+    return sorted(changed)
+
+
+def run_job(path: str, make_model: MakeModel, roots: Callable[[Job], tuple[str, ...]]) -> None:
+    """Do the job in the file ``path`` and end the process; whatever the application left running ends with it."""
+    with open(path, encoding="utf-8") as file:
+        job = parse_job(file.read())
+    status = 1
+    try:
+        with open(job.results, "a", encoding="utf-8") as results, open(f"{job.results}.stack", "w") as stacks:
+            session = Session(job, roots(job), results, stacks)
+            results.close()
+            try:
+                session.load(make_model)
+                session.write(encode({"loaded": True}))
+            except GatewayError as error:
+                session.write(encode({"failed": str(error)}))
+                return
+            session.run()
+            status = 0
+    except BaseException:  # the edge of this process's life: nothing above writes it
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)

@@ -1,0 +1,13 @@
+"""Appends to a default argument."""
+
+def remember(item, items=[]):  # noqa: B006 - that is the leak
+    """Keep an item."""
+    items.append(item)  # leak
+    return items
+
+
+def application(environ, start_response):
+    """Answer a page."""
+    remember(environ["QUERY_STRING"])
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"done\n"]
