@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WRONG_USAGE = 2
 FAILED = 1
-COMMANDS = ("serve", "run", "reload", "status", "check", "conf", "cgi", "directives")
+COMMANDS = ("serve", "run", "reload", "status", "check", "audit", "conf", "cgi", "directives")
 DEFAULT_BIND = "127.0.0.1:8000"
 _RUN_OPTIONS = ("--model", "--bind", "--start-servers")
 _CGI_USAGE = "gateways cgi TARGET [--model MODEL]"
@@ -244,6 +244,9 @@ def make_parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="name every mistake in a configuration", allow_abbrev=False)
     check.add_argument("--config", metavar="FILE", required=True)
     check.set_defaults(run=run_check)
+    add_audit(
+        commands.add_parser("audit", help="tell which execution model is safe for an application", allow_abbrev=False)
+    )
     commands.add_parser("run", help=f"be what this process was started to be: {_RUN_USAGE}")
     add_conf(commands.add_parser("conf", help="print a front server's configuration", allow_abbrev=False))
     commands.add_parser("cgi", help=f"be a CGI script: {_CGI_USAGE}")
@@ -278,6 +281,66 @@ def add_conf(conf: argparse.ArgumentParser) -> None:
     conf.add_argument("--standalone", metavar="FOLDER", default="", help="a whole server, with all its files there")
     conf.add_argument("--command", metavar="COMMAND", default="", help="starts gateways for --spawn (this program)")
     conf.set_defaults(run=run_conf)
+
+
+def add_audit(audit: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``gateways audit``."""
+    from gateways.auditing import PAGES, RUNG_NAMES
+
+    audit.add_argument("target", metavar="TARGET", help="FILE.py, FILE.py:NAME, MODULE:NAME or a folder of scripts")
+    audit.add_argument(
+        "--request", metavar="REQUEST", action="append", default=[],
+        help="any number: 'GET /list?page=2', 'GET /me Cookie:session=1', 'POST /login name=x', 'POST /in @FILE'",
+    )  # fmt: skip
+    audit.add_argument("--har", metavar="FILE", default="", help="requests that a browser recorded")
+    audit.add_argument(
+        "--crawl", metavar="N", type=int, default=-1,
+        help=f"follow links to N pages more; {PAGES} if no request is given, else none",
+    )  # fmt: skip
+    audit.add_argument("--model", choices=RUNG_NAMES, default="", help="try, and judge by, this one only")
+    audit.add_argument("--seed", metavar="N", type=int, default=1, help="of the orders of requests (%(default)s)")
+    audit.add_argument(
+        "--time-limit", metavar="SECONDS", type=float, default=10.0, help="for one request (%(default)g)"
+    )
+    audit.add_argument("--python-path", metavar="FOLDER", action="append", default=[], help="as for serve")
+    audit.add_argument("--json", action="store_true", help="for programs")
+    audit.set_defaults(run=run_audit)
+
+
+def run_audit(options: argparse.Namespace) -> int:
+    """Audit an application. Exit status 1 when the model asked for, or any model, is not safe as it is."""
+    import os
+
+    from gateways import auditing
+    from gateways.core.errors import ConfigurationError
+
+    if not 0 < options.time_limit <= 3600:
+        return complain("--time-limit must be more than 0 and at most 3600 seconds")
+    try:
+        requests = auditing.read_requests(options.request, options.har)
+        plan = auditing.read_plan(
+            options.target, os.getcwd(), requests, model=options.model, crawl=options.crawl, seed=options.seed,
+            time_limit=options.time_limit, python_path=options.python_path,
+        )  # fmt: skip
+    except ConfigurationError as error:
+        return complain(error.message)
+    try:
+        outcome = auditing.run_audit(plan, show_progress)
+    except KeyboardInterrupt:
+        return complain("the audit was interrupted")
+    from gateways.audit.report import format_json, format_text, has_passed
+
+    show_progress("", 0, 0)
+    text = format_json(outcome, options.model) if options.json else format_text(outcome, os.getcwd())
+    sys.stdout.write(text)
+    return 0 if has_passed(outcome, options.model) else FAILED
+
+
+def show_progress(rung: str, done: int, total: int) -> None:
+    """Show on a terminal how far an audit is; nothing at its end."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{rung}: {done} of {total}" if rung else "\r\x1b[K")
+        sys.stderr.flush()
 
 
 def run_conf(options: argparse.Namespace) -> int:

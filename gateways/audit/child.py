@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import faulthandler
 import os
-import sys
 import traceback
 import types
 from collections.abc import Callable
-from io import open  # an application may replace the builtin
+from itertools import cycle, islice
 from time import monotonic
 from typing import IO, TYPE_CHECKING
 
@@ -31,9 +30,11 @@ if TYPE_CHECKING:
 
 MAX_ERROR = 300
 SOAK_LIMIT = 5.0
-"""Seconds that the soak may take."""
-SOAKS = 3
-"""Times that memory is looked at while requests go on."""
+"""Seconds that the soak may take, about."""
+open_file = open
+"""The builtin, which an application may replace."""
+LEAST_SOAK = 12
+"""Requests, at least, until memory is looked at first."""
 
 
 class FreshModel:
@@ -80,14 +81,15 @@ class Namespaces:
 class Session:
     """One job in this process. ``roots``: where the application's own code lies."""
 
-    def __init__(self, job: Job, roots: tuple[str, ...], results: IO[str], stacks: IO[str]) -> None:
+    def __init__(self, job: Job, roots: tuple[str, ...], stacks: IO[str]) -> None:
         self._job = job
-        self._results = results.name
+        self._results = job.results
         self._stacks = stacks
         self._own = OwnCode(roots)
         self._names = Namespaces(self._own)
         self._seeds = Seeds()
         self._mounts = MountTable([])
+        self._moves: list[bool] = []
         self._state: dict[tuple[str, str], tuple[str, int]] = {}
         self._looks = not job.rung.forks
 
@@ -104,24 +106,32 @@ class Session:
 
     def write(self, text: str) -> None:
         """Add a line to the results. The file is opened each time: a descriptor would be at the application's mercy."""
-        with open(self._results, "a", encoding="utf-8") as file:
+        with open_file(self._results, "a", encoding="utf-8") as file:
             file.write(text + "\n")
 
     def run(self) -> None:
         """Run the job's requests, then the soak."""
         self._state = self._read()
+        spent = 0.0
         for place in range(self._job.start, len(self._job.sequence)):
-            if self._run_place(place):
+            record = self._run_place(place)
+            spent += record.seconds
+            if record.recycled:
                 return
-        if self._job.soak:
-            self._soak()
+        last = self._job.sequence[-len(set(self._job.sequence)) :]
+        if self._job.soak and not self._moved_in(len(last)):  # otherwise there is more to say than that memory grows
+            self._soak(spent / max(len(self._job.sequence) - self._job.start, 1))
         self.write(encode({"done": True, "own": sorted(self._own.files)}))
 
     def _read(self) -> dict[tuple[str, str], tuple[str, int]]:
         return {**read_process(self._job.files), **self._own.read_state()} if self._looks else {}
 
-    def _run_place(self, place: int) -> bool:
-        """Run one request and write its record; True when this process would be replaced now."""
+    def _moved_in(self, last: int) -> bool:
+        """True when one of the ``last`` requests has left something otherwise than it was."""
+        return any(self._moves[-last:])
+
+    def _run_place(self, place: int) -> Record:
+        """Run one request, and write and return its record."""
         number = self._job.sequence[place]
         exchange = KeptExchange(self._job.requests[number])
         if self._looks:
@@ -141,10 +151,11 @@ class Session:
             if self._seeds.is_seeded():
                 record.changes.append(("random numbers", "random.seed", "", "as after an earlier request", 0))
             self._state = state
+        self._moves.append(bool(record.changes))
         self.write(format_record(record))
         if record.recycled:
             self.write(encode({"own": sorted(self._own.files)}))
-        return record.recycled
+        return record
 
     def answer(self, exchange: KeptExchange) -> str:
         """Run one exchange; return what it raised, and give it the status that a server would send."""
@@ -167,19 +178,26 @@ class Session:
             error = error or f"{type(raised).__name__}: {raised}"[:MAX_ERROR]
         return error
 
-    def _soak(self) -> None:
-        """Go on without records, and write how much memory there is now and then; slow applications are asked less."""
+    def _soak(self, seconds: float) -> None:
+        """Go on without records, and write how much memory there is after one, three and seven parts.
+
+        ``seconds``: what a request takes. A cache that fills grows less in the longer parts; a leak does not. An
+        application that is too slow for that is left alone.
+        """
+        part = min(self._job.soak, int(SOAK_LIMIT / 7 / max(seconds, 1e-6)))
+        if part < LEAST_SOAK:
+            return
+        numbers = cycle(sorted(set(self._job.sequence)))
+        deadline = monotonic() + 2 * SOAK_LIMIT
         run = 0
-        deadline = monotonic() + SOAK_LIMIT
-        numbers = sorted(set(self._job.sequence))
-        for _ in range(SOAKS):
-            for number in numbers * self._job.soak:
+        for length in (part, 2 * part, 4 * part):
+            for number in islice(numbers, length):
                 exchange = KeptExchange(self._job.requests[number])
                 self.answer(exchange)
-                run += 1
                 if exchange.recycled or monotonic() > deadline:
                     return
             del exchange
+            run += length
             blocks, resident = read_memory()
             self.write(encode({"memory": [run, blocks, resident]}))
 
@@ -205,13 +223,12 @@ def compare_states(
 
 def run_job(path: str, make_model: MakeModel, roots: Callable[[Job], tuple[str, ...]]) -> None:
     """Do the job in the file ``path`` and end the process; whatever the application left running ends with it."""
-    with open(path, encoding="utf-8") as file:
+    with open_file(path, encoding="utf-8") as file:
         job = parse_job(file.read())
     status = 1
     try:
-        with open(job.results, "a", encoding="utf-8") as results, open(f"{job.results}.stack", "w") as stacks:
-            session = Session(job, roots(job), results, stacks)
-            results.close()
+        with open_file(f"{job.results}.stack", "w", encoding="utf-8") as stacks:
+            session = Session(job, roots(job), stacks)
             try:
                 session.load(make_model)
                 session.write(encode({"loaded": True}))
@@ -220,8 +237,7 @@ def run_job(path: str, make_model: MakeModel, roots: Callable[[Job], tuple[str, 
                 return
             session.run()
             status = 0
-    except BaseException:  # the edge of this process's life: nothing above writes it
+    except BaseException:  # noqa: BLE001 - the edge of this process's life: nothing above writes it
         traceback.print_exc()
     finally:
-        sys.stderr.flush()
         os._exit(status)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from html import escape
 
 from gateways.audit import judge
-from gateways.audit.expect import Expectation, find_differences
-from gateways.audit.job import Asked, Job, Record, Rung, Run
+from gateways.audit.expect import Difference, Expectation, find_differences
+from gateways.audit.job import Asked, Job, Record, Run, Rung
 from gateways.audit.links import list_links
 from gateways.audit.locate import Place, Sources
 from gateways.audit.reading import is_read_unset
@@ -23,8 +23,8 @@ from gateways.audit.runner import Workshop, do_job
 
 ROUNDS = 3
 """Times that a rung is asked everything: in the given order, then in shuffled ones."""
-SOAK = 24
-"""Requests, about, between two looks at the memory of a rung."""
+SOAK = 48
+"""Further requests until the memory of a rung is looked at first."""
 AGAIN = 3
 """Times that a new process is asked once more what seems to be answered otherwise."""
 CRAWL_LIMIT = 2.0
@@ -105,6 +105,22 @@ def read_links(record: Record, target: str) -> list[str]:
     return links
 
 
+def give_up(rungs: Sequence[Rung], reason: str) -> list[judge.Verdict]:
+    """Return the verdicts on rungs that were not tried."""
+    return [judge.Verdict(rung.name, judge.Standing.UNTRIED, reason=reason) for rung in rungs]
+
+
+def prefer_fresh(verdicts: list[judge.Verdict]) -> list[judge.Verdict]:
+    """Return verdicts in which ``registry`` is told to be safe because its namespace is fresh, where that is why."""
+    unsafe = {verdict.rung for verdict in verdicts if verdict.standing is judge.Standing.UNSAFE}
+    return [
+        dataclasses.replace(verdict, settings=(("Namespace", "fresh"),))
+        if "registry-shared" in unsafe and verdict.rung == "registry" and verdict.standing is judge.Standing.SAFE
+        else verdict
+        for verdict in verdicts
+    ]
+
+
 class Auditor:
     """One audit. ``program``: see ``Workshop``."""
 
@@ -136,36 +152,39 @@ class Auditor:
             time_limit=plan.time_limit,
         )  # fmt: skip
 
+    def _plan_rung(self, rung: Rung, sequence: tuple[int, ...], two_rounds: int) -> Job:
+        """Return a rung's job; nothing but answers can differ where each request has a process of its own."""
+        return self._job(rung, sequence[:two_rounds]) if rung.forks else self._job(rung, sequence, SOAK)
+
     def _climb(self, yardstick: Rung, rungs: Sequence[Rung]) -> list[judge.Verdict]:
         """Return the verdicts on a yardstick and the rungs held against it."""
         plan = self._plan
         if plan.crawl and self._requests is plan.requests:
             found, slow = crawl(self._shop, self._job(yardstick, ()), plan.crawl)
             self._requests = tuple(found)
+            self._notes += [f"{len(found) - len(plan.requests)} requests were found by following links"] * (
+                len(found) > len(plan.requests)
+            )
             self._notes += [f"{asked.label}: left out: a link that takes {CRAWL_LIMIT:g} s or more" for asked in slow]
         count = len(self._requests)
         truth = do_job(self._shop, self._job(yardstick, make_sequence(count, 2, plan.seed)))
         if truth.failed:
-            return [judge.Verdict(rung.name, judge.Standing.UNTRIED, reason=truth.failed) for rung in (yardstick, *rungs)]
+            return give_up((yardstick, *rungs), truth.failed)
         samples = self._sort_samples(truth, yardstick)
         kept = self._drop_unfit(samples, yardstick)
         sequence = tuple(number for number in make_sequence(count, ROUNDS, plan.seed) if number in kept)
         first = judge.Verdict(yardstick.name, judge.Standing.YARDSTICK)
         if not kept:
             reason = "no request has an answer that can be compared"
-            return [first, *(judge.Verdict(rung.name, judge.Standing.UNTRIED, reason=reason) for rung in rungs)]
-        soak = max(SOAK // len(kept), 1)
-        runs = [
-            do_job(self._shop, self._job(rung, sequence[: 2 * len(kept)] if rung.forks else sequence, 0 if rung.forks else soak))
-            for rung in rungs
-        ]
+            return [first, *give_up(rungs, reason)]
+        runs = [do_job(self._shop, self._plan_rung(rung, sequence, 2 * len(kept))) for rung in rungs]
         for run in runs:
             self._own.update(run.own)
             if (run.rung.model, run.rung.namespace) == ("registry", "fresh"):
                 for record in run.records:
                     self._fresh.setdefault(record.request, []).append(record.names)
         self._ask_again(yardstick, runs, samples)
-        return [first, *(self._judge(run, truth, samples, len(kept)) for run in runs)]
+        return [first, *prefer_fresh([self._judge(run, truth, samples, len(kept)) for run in runs])]
 
     def _sort_samples(self, truth: Run, yardstick: Rung) -> dict[int, list[Record]]:
         samples: dict[int, list[Record]] = {}
@@ -185,9 +204,12 @@ class Auditor:
                 kept.discard(number)
             elif all(record.error for record in records):
                 self._notes.append(f"{label}: fails in a new process, too: {records[0].error}")
+        answered = {records[0].status for number, records in samples.items() if number in kept}
+        if answered and all(status[:1] in ("4", "5") for status in answered):
+            self._notes.append(f"no request succeeds ({', '.join(sorted(answered))}): give one that does")
         return kept
 
-    def _find(self, run: Run, samples: dict[int, list[Record]]) -> list[judge.Difference]:
+    def _find(self, run: Run, samples: dict[int, list[Record]]) -> list[Difference]:
         expectations = {
             number: Expectation(records) for number, records in samples.items() if not any(r.died for r in records)
         }
@@ -195,7 +217,7 @@ class Auditor:
         return find_differences(run.records, expectations, (mode, b"cgi") if mode in MODES else (b"", b""))
 
     def _ask_again(self, yardstick: Rung, runs: Sequence[Run], samples: dict[int, list[Record]]) -> None:
-        """Ask new processes once more for what seems to be answered otherwise: what time changes, has changed by now."""
+        """Ask new processes once more for what seems to be answered otherwise: time may have changed it."""
         doubtful = {difference.request for run in runs for difference in self._find(run, samples)}
         if doubtful:
             sequence = tuple(sorted(doubtful)) * AGAIN
@@ -226,7 +248,7 @@ class Auditor:
         for cause in ends:
             cause.name = self._requests[cause.request].label
         if run.rung.forks:
-            return ends
+            return [*judge.judge_files(run, truth, 2, count), *ends]
         names: list[judge.Cause] = []
         if run.rung.namespace == "shared":
             names = judge.judge_names(run, self._fresh, self._find_read(run))

@@ -48,7 +48,7 @@ class Description:
         if issubclass(type(value), (str, bytes, bytearray)):
             self.size += len(value) // 64
             kind = str if issubclass(type(value), str) else bytes if issubclass(type(value), bytes) else bytearray
-            self._pieces.append(shorten(kind.__repr__(value)))  # type: ignore[arg-type]
+            self._pieces.append(shorten(kind.__repr__(value)))
         elif type(value) in _PLAIN or issubclass(type(value), _COUNTERS):
             self._pieces.append(repr(value))
         elif id(value) in self._inside or depth > MAX_DEPTH or self.size > MAX_NODES:
@@ -118,7 +118,9 @@ def list_attributes(value: object) -> list[tuple[str, object]]:
     """Return an object's own attributes, without asking the object."""
     found: dict[str, object] = {}
     try:
-        found.update(vars(value) if issubclass(type(value), threading.local) else object.__getattribute__(value, "__dict__"))
+        found.update(
+            vars(value) if issubclass(type(value), threading.local) else object.__getattribute__(value, "__dict__")
+        )
     except (AttributeError, TypeError):
         pass
     for kind in type(value).__mro__:

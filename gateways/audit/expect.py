@@ -98,7 +98,7 @@ def find_lines(expected: bytes, got: bytes) -> tuple[str, str]:
 
 
 def find_owner(record: Record, expectations: dict[int, Expectation]) -> tuple[int, str]:
-    """Return (the request that ``record`` is the answer to, or whose answer has a line of it; that line), or (-1, "")."""
+    """Return (the request that ``record``, or a line of it, answers; that line), or (-1, "")."""
     own = {line for sample in expectations[record.request].samples for line in split_lines(sample.body)}
     others = {number: expected for number, expected in expectations.items() if number != record.request}
     for number, expected in others.items():

@@ -47,6 +47,8 @@ class Rung:
     @property
     def name(self) -> str:
         """What the rung is called on the command line and in a report."""
+        if self.apart:
+            return f"{self.model} apart"
         return "registry-shared" if (self.model, self.namespace) == ("registry", "shared") else self.model
 
     @property
@@ -60,8 +62,8 @@ class Job:
     """A rung, and what is asked of it in which order.
 
     ``target``: (kind, path, name) as in ``config.targets``. ``sequence``: numbers of ``requests``. ``start``: the place
-    in it to begin at. ``soak``: further requests, in which only memory is watched. ``files``: the folder that TMPDIR
-    names. ``results``: where records are written. ``python_path``: folders where modules are looked for first.
+    in it to begin at. ``soak``: further requests until memory is looked at first, 0 for never. ``files``: the folder
+    that TMPDIR names. ``results``: where records are written. ``python_path``: where modules are looked for first.
     """
 
     target: tuple[str, str, str]
@@ -84,8 +86,8 @@ Change = tuple[str, str, str, str, int]
 class Record:
     """One request that was answered, or not. ``place``: in the sequence. ``died``: how the process ended instead.
 
-    ``error``: what the application raised. ``seconds``: from the call to the end. ``body``: at most ``MAX_BODY`` of ``size`` bytes. ``names``: the globals
-    of a script when its run ended. ``files``: temporary files that are there now.
+    ``error``: what the application raised. ``seconds``: from the call to the end. ``body``: at most ``MAX_BODY`` of
+    ``size`` bytes. ``names``: the globals of a script when its run ended. ``files``: temporary files there are now.
     """
 
     place: int

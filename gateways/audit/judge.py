@@ -11,13 +11,16 @@ from gateways.audit.expect import Difference
 from gateways.audit.job import Record, Run
 from gateways.audit.kinds import KINDS, OWN_KINDS, Rule
 
-BLOCKS = 2.0
-"""Blocks of small objects a request, from which growth is told: one object may be a cache's."""
+BLOCKS = 1.0
+"""Blocks of small objects a request, from which growth is told."""
 RESIDENT = 24 * 1024.0
 """The same in bytes of resident memory, for what is no small object."""
+SUSTAINED = 0.75
+"""Of its first rate, what a growth keeps that is no filling cache."""
 MEMORY_BUDGET = 64 << 20
 """Bytes that a worker may grow by before it is replaced."""
 MOST_REQUESTS, LEAST_REQUESTS = 1000, 10
+NOT_SET = "(not set)"
 _COUNTED = frozenset({"exit function", "thread", "child process"})
 _NUMBERS = re.compile(r"[0-9]+")
 
@@ -131,7 +134,9 @@ def judge_files(run: Run, yardstick: Run, rounds: int, requests: int) -> list[Ca
     if grown <= usual:
         return []
     request = next((record.request for record in run.records if record.files), -1)
-    return [Cause("temporary file", "", True, request, after=f"{grown} more in a round", times=grown, recycles=True)]
+    # A worker that ends removes them, a forked child of it does not.
+    removed = not run.rung.forks
+    return [Cause("temporary file", "", True, request, after=f"{grown} more in a round", times=grown, recycles=removed)]
 
 
 def _count_files(run: Run, rounds: int, requests: int) -> int:
@@ -148,7 +153,10 @@ def judge_memory(run: Run) -> list[Cause]:
     for (run1, blocks1, bytes1), (run2, blocks2, bytes2) in zip(run.memory, run.memory[1:], strict=False):
         blocks.append((blocks2 - blocks1) / (run2 - run1))
         resident.append((bytes2 - bytes1) / (run2 - run1))
-    if min(blocks) < BLOCKS and min(resident) < RESIDENT:
+    if not any(
+        min(rates) >= least and rates[1] >= SUSTAINED * rates[0]
+        for rates, least in ((blocks, BLOCKS), (resident, RESIDENT))
+    ):
         return []
     size = max(min(resident), 64 * min(blocks))
     after = f"{size / 1024:.1f} KiB a request"
@@ -176,7 +184,7 @@ def judge_names(
                 continue
             else:
                 fault = True
-            before = next(iter(values)) or "(not set)"
+            before = next(iter(values)) or NOT_SET
             cause = found.setdefault(name, Cause("leftover", name, fault, record.request, before, text))
             cause.fault |= fault
             cause.times += 1

@@ -100,7 +100,7 @@ _ROWS = (
     Kind("warnings", _EACH, "{name} is another afterwards", "use warnings.catch_warnings() as a with statement",
          ("warnings.simplefilter", "warnings.filterwarnings", "warnings.resetwarnings", "warnings.filters.*"),
          ("warnings.showwarning", "warnings.filters")),
-    Kind("logging", _STILL, "logging is configured by each request ({name}): each record is written once more each time",
+    Kind("logging", _STILL, "each request configures logging ({name}): records are written once more each time",
          "configure logging once, when the module is loaded",
          ("*.addHandler", "*.removeHandler", "*.addFilter", "logging.basicConfig", "logging.disable",
           "logging.config.*", "logging.setLoggerClass", "*.setLevel"), ("logging.raiseExceptions",)),

@@ -17,10 +17,13 @@ from gateways.audit.kinds import KINDS, OWN_KINDS
 MAX_PLACES = 4
 MAX_SOURCE = 1 << 20
 MUTATORS = frozenset(
-    "append appendleft extend extendleft insert pop popleft popitem remove clear add discard update setdefault sort "
-    "reverse rotate put put_nowait write writelines difference_update intersection_update move_to_end increment "
-    "set __setitem__ __setattr__ __delitem__".split()
-)
+    (
+        "append", "appendleft", "extend", "extendleft", "insert", "pop", "popleft", "popitem", "remove", "clear", "add",
+        "discard", "update", "setdefault", "sort", "reverse", "rotate", "put", "put_nowait", "write", "writelines",
+        "difference_update", "intersection_update", "move_to_end", "increment", "set", "__setitem__", "__setattr__",
+    )
+)  # fmt: skip
+"""Methods that change what they are called on."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -105,7 +108,9 @@ class Source:
             name = dotted.rpartition(".")[2].removesuffix("[]")
             plain = isinstance(target, ast.Name)
             is_global = not plain or (name in outer or (what != "store" and name not in local) or not inside)
-            return _Site(what, dotted, name, target.lineno, inside, nested or isinstance(node, ast.AugAssign), is_global)
+            return _Site(
+                what, dotted, name, target.lineno, inside, nested or isinstance(node, ast.AugAssign), is_global
+            )
 
         if isinstance(node, ast.Call):
             yield make("call", node.func)
@@ -214,11 +219,13 @@ class Sources:
             ways = [lambda site: bool(site.inside) and site.what != "import"]
         for accept in ways:
             found = self._collect(
-                lambda site, accept=accept: site.name == last  # type: ignore[misc]
-                and site.what in ("store", "item", "mutate", "import")
-                and (site.global_ or kind in ("default argument", "closure"))
-                and accept(site)
-                and not (site.what == "store" and site.inside[-1:] == ("__init__",)),
+                lambda site, accept=accept: (
+                    site.name == last  # type: ignore[misc]
+                    and site.what in ("store", "item", "mutate", "import")
+                    and (site.global_ or kind in ("default argument", "closure"))
+                    and accept(site)
+                    and not (site.what == "store" and site.inside[-1:] == ("__init__",))
+                ),
                 only=self._main if kind == "leftover" else "",
             )
             if found:

@@ -21,6 +21,7 @@ Key = tuple[str, str]
 State = dict[Key, tuple[str, int]]
 """Key -> text and size."""
 
+_CONTAINERS = (list, dict, set, str)
 MAX_VALUES = 5000
 MAX_DEPTH = 3
 _FOREIGN_FOLDERS = ("/site-packages/", "/dist-packages/")
@@ -115,7 +116,9 @@ class _Walk:
         elif issubclass(type(value), (classmethod, staticmethod, property)):
             for function in _list_functions(value):
                 self._visit_function(function)
-        elif self._own.is_own(type(value)) and depth < MAX_DEPTH and not issubclass(type(value), (list, dict, set, str)):
+        elif (
+            self._own.is_own(type(value)) and depth < MAX_DEPTH and not issubclass(type(value), (list, dict, set, str))
+        ):
             self._note(kind, path, f"<{type(value).__name__} {id(value):x}>", 1)
             self._visit_object(path, value, depth)
         else:

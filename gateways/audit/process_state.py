@@ -172,9 +172,9 @@ def read_interpreter() -> Names:
 
 def read_decimal() -> Names:
     context = decimal.getcontext()
-    parts = (context.prec, context.rounding, context.Emin, context.Emax, context.capitals, context.clamp)
-    traps = sorted(trap.__name__ for trap, on in context.traps.items() if on)
-    return {"the decimal context": f"{parts} {traps}"}
+    names = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
+    traps = ", ".join(sorted(trap.__name__ for trap, on in context.traps.items() if on))
+    return {"the decimal context": ", ".join(f"{name} {getattr(context, name)}" for name in names) + f", traps {traps}"}
 
 
 def read_libraries() -> Names:

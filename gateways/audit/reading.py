@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """Where a name is stored or read: the blocks it stands in, outermost first, each (block, index of the statement)."""
+    """Where a name is stored or read. ``path``: (block, index of the statement) of each block, outermost first."""
 
     path: tuple[tuple[int, int], ...]
     in_function: bool
@@ -52,7 +52,7 @@ def _collect(
 ) -> None:
     for index, statement in enumerate(statements):
         here = (*path, (id(statements), index))
-        blocks = [getattr(statement, block, None) for block in ("body", "orelse", "finalbody")]
+        blocks: list[list[ast.stmt]] = [getattr(statement, block, []) for block in ("body", "orelse", "finalbody")]
         blocks += [handler.body for handler in getattr(statement, "handlers", [])]
         blocks += [case.body for case in getattr(statement, "cases", [])]
         blocks = [block for block in blocks if isinstance(block, list) and block]

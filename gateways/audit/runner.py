@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
+from typing import Any
 
 from gateways.audit.job import Job, Record, Run, format_job, parse_record
 
@@ -118,14 +119,13 @@ class _Watch:
             self._moved_at = monotonic()
             self._take_line(json.loads(line))
 
-    def _take_line(self, values: dict[str, object]) -> None:
+    def _take_line(self, values: dict[str, Any]) -> None:
         run = self._run
         if "place" in values:
             run.records.append(parse_record(values))
             self._shop.progress(self._job.rung.name, len(run.records), len(self._job.sequence))
         elif "memory" in values:
-            count, blocks, resident = values["memory"]  # type: ignore[misc]
-            run.memory.append((count, blocks, resident))
+            run.memory.append(tuple(values["memory"]))
         elif "failed" in values:
             run.failed = str(values["failed"])
         self._loaded = self._loaded or "loaded" in values

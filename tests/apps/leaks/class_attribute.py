@@ -1,5 +1,6 @@
 """Counts in a class attribute."""
 
+
 class Counter:
     """Counts visits."""
 

@@ -1,5 +1,6 @@
 """Counts in a closure."""
 
+
 def make_counter():
     """Return a function that counts."""
     number = 0

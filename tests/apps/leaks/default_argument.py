@@ -1,6 +1,7 @@
 """Appends to a default argument."""
 
-def remember(item, items=[]):  # noqa: B006 - that is the leak
+
+def remember(item, items=[]):  # noqa: B006 - on purpose
     """Keep an item."""
     items.append(item)  # leak
     return items

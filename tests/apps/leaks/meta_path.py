@@ -2,6 +2,7 @@
 
 import sys
 
+
 class Finder:
     """Finds nothing."""
 

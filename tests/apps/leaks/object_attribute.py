@@ -1,5 +1,6 @@
 """Keeps the user in an object that all requests share."""
 
+
 class Session:
     """Who is there."""
 

@@ -2,6 +2,7 @@
 
 import sys
 
+
 def refuse(path):
     """Import nothing."""
     raise ImportError(path)

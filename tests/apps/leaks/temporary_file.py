@@ -1,4 +1,4 @@
-"""Keeps temporary files until the process ends."""
+"""Keeps temporary folders until the process ends."""
 
 import tempfile
 
@@ -7,6 +7,6 @@ kept = []
 
 def application(environ, start_response):
     """Answer a page."""
-    kept.append(tempfile.NamedTemporaryFile())  # leak
+    kept.append(tempfile.TemporaryDirectory())  # leak
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [b"done\n"]
