@@ -21,10 +21,12 @@ from gateways.audit.own_state import OwnCode
 from gateways.audit.process_state import Seeds, count_files, read_memory, read_process
 from gateways.core.errors import GatewayError, ScriptError
 from gateways.core.mounts import Mount, MountTable
+from gateways.execution.apart import run_apart
+from gateways.execution.child import describe_status
 from gateways.execution.recipes import Program, Recipe
 
 if TYPE_CHECKING:
-    from gateways.core.interfaces import Exchange, ExecutionModel
+    from gateways.core.interfaces import ExecutionModel
 
     MakeModel = Callable[[Job, Callable[[Recipe], Recipe]], ExecutionModel]
 
@@ -35,25 +37,6 @@ open_file = open
 """The builtin, which an application may replace."""
 LEAST_SOAK = 12
 """Requests, at least, until memory is looked at first."""
-
-
-class FreshModel:
-    """A model that loads the application anew for each exchange: it is run in forked processes."""
-
-    def __init__(self, model: ExecutionModel) -> None:
-        self._model = model
-        self.name = model.name
-
-    def load(self) -> None:
-        """Leave it to the process of the exchange."""
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-    def run(self, exchange: Exchange) -> None:
-        """Load the application and run the exchange."""
-        self._model.load()
-        self._model.run(exchange)
 
 
 class Namespaces:
@@ -89,6 +72,7 @@ class Session:
         self._names = Namespaces(self._own)
         self._seeds = Seeds()
         self._mounts = MountTable([])
+        self._model: ExecutionModel
         self._moves: list[bool] = []
         self._state: dict[tuple[str, str], tuple[str, int]] = {}
         self._looks = not job.rung.forks
@@ -96,13 +80,11 @@ class Session:
     def load(self, make_model: MakeModel) -> None:
         """Load the application. Raise ``GatewayError`` when it cannot be."""
         model = make_model(self._job, self._names.watch)
-        if self._job.rung.apart:
-            from gateways.execution.zygote import ZygoteModel
-
-            model = ZygoteModel(model=FreshModel(model), time_limit=self._job.time_limit)
         variables = {"GATEWAYS_MODE": self._job.rung.model, "TMPDIR": self._job.files}
         self._mounts = MountTable([Mount("", model, variables)])
-        model.load()
+        self._model = model
+        if not self._job.rung.apart:
+            model.load()
 
     def write(self, text: str) -> None:
         """Add a line to the results. The file is opened each time: a descriptor would be at the application's mercy."""
@@ -114,6 +96,9 @@ class Session:
         self._state = self._read()
         spent = 0.0
         for place in range(self._job.start, len(self._job.sequence)):
+            if self._job.rung.apart:
+                self._run_apart(place)
+                continue
             record = self._run_place(place)
             spent += record.seconds
             if record.recycled:
@@ -125,6 +110,22 @@ class Session:
 
     def _read(self) -> dict[tuple[str, str], tuple[str, int]]:
         return {**read_process(self._job.files), **self._own.read_state()} if self._looks else {}
+
+    def _run_apart(self, place: int) -> None:
+        """Load the application and run one request in a new process; write the record for it if it does not."""
+
+        def live() -> None:
+            self._model.load()
+            self._run_place(place)
+
+        begun, size = monotonic(), os.path.getsize(self._job.results)
+        status = run_apart(live, self._job.time_limit)
+        if os.path.getsize(self._job.results) == size:
+            said = describe_status(status)[0] or "ended without an answer"
+            seconds = monotonic() - begun if status is not None else self._job.time_limit
+            number = self._job.sequence[place]
+            self.write(format_record(Record(place, number, "500", error=f"its process {said}", seconds=seconds)))
+        self.write(encode({"files": count_files(self._job.files)}))
 
     def _moved_in(self, last: int) -> bool:
         """True when one of the ``last`` requests has left something otherwise than it was."""

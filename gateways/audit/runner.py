@@ -126,6 +126,8 @@ class _Watch:
             self._shop.progress(self._job.rung.name, len(run.records), len(self._job.sequence))
         elif "memory" in values:
             run.memory.append(tuple(values["memory"]))
+        elif "files" in values:
+            run.records[-1].files = int(values["files"])
         elif "failed" in values:
             run.failed = str(values["failed"])
         self._loaded = self._loaded or "loaded" in values
