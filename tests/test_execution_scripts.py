@@ -199,6 +199,20 @@ def test_stdin_ends_at_content_length(model: str, call: Call, body: bytes, tmp_p
     assert outcome.text == f"{len(body) or ''} {hashlib.sha256(body).hexdigest()} b''\n"
 
 
+@pytest.mark.parametrize("model", FORKED)
+def test_c02_a_module_that_copies_the_environment_when_it_is_imported_finds_the_locale(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing else of the server's: wsgiref.handlers makes such a copy, Mercurial looks for the encoding."""
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    monkeypatch.setenv("OWN_OF_THE_SERVER", "x")
+    script = HEAD + (
+        "from wsgiref.handlers import BaseHandler\n"
+        "print(BaseHandler.os_environ.get('LANG'), 'OWN_OF_THE_SERVER' in BaseHandler.os_environ)"
+    )
+    assert run(model, tmp_path, script).text == "C.UTF-8 False\n"
+
+
 TAKER = HEAD + (
     "import sys, types\nif 'taker' not in sys.modules:\n"
     "    taker = sys.modules['taker'] = types.ModuleType('taker')\n"

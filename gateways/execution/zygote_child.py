@@ -101,7 +101,7 @@ def move_above(descriptor: int, floor: int) -> int:
 
 
 def set_environment(variables: dict[bytes, bytes]) -> None:
-    """Fill the environment, which is empty: Python's and the C library's."""
+    """Fill the environment, which has nothing that is not in ``variables``: Python's and the C library's."""
     text: Any = os.environ
     octets: Any = os.environb
     putenv = os.putenv

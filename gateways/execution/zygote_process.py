@@ -17,6 +17,7 @@ from marshal import loads
 from select import POLLIN, poll
 
 from gateways.core.errors import ScriptError
+from gateways.execution.environment import PASSED, list_inherited
 from gateways.execution.loading import load_imports
 from gateways.execution.parent import OURSELVES
 from gateways.execution.recipes import CompileError, Program, compile_when_changed
@@ -93,9 +94,12 @@ def shed_environment() -> None:
 def serve(line: socket) -> None:
     """Take orders until the worker is gone, then raise ``LineLost``; a child that still runs goes with the worker.
 
-    The environment is emptied: a child's is its own.
+    Of the environment only that is kept which every child has too: a module that is imported ahead may copy it, or find
+    the locale there.
     """
+    kept = list_inherited(dict(os.environ), PASSED)
     os.environ.clear()
+    os.environ.update(kept)
     nest = Nest(line)
     try:
         while True:
