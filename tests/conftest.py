@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from bench.servers import FOLDERS
 from tests.process_server import Server, Start
 from tests.support_matrix import add_up, format_matrix
 
 PROGRAMS = {"spawn-fcgi": "spawn-fcgi", "lighttpd": "lighttpd", "apache": "apache2", "nginx": "nginx",
             "haproxy": "haproxy", "caddy": "caddy", "redis-server": "redis-server"}  # fmt: skip
 """Front or process manager -> its program."""
-FOLDERS = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin", "/usr/local/sbin"))
 
 
 def find_program(name: str) -> str | None:

@@ -20,20 +20,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.fronts import TABLE
 from gateways.config.settings import ServerSettings
 from gateways.fronts.table import Wishes, format_front
 from tests.conftest import find_program
 from tests.servers import DEADLINE, ROOT, wait_until
 
 USER = "www-data"
-STARTS = {
-    "apache": ("-d", "{folder}", "-f", "{file}", "-DFOREGROUND"),
-    "nginx": ("-e", "{folder}/error.log", "-c", "{file}"),
-    "lighttpd": ("-D", "-f", "{file}"),
-    "haproxy": ("-db", "-f", "{file}"),
-    "caddy": ("run", "--adapter", "caddyfile", "--config", "{file}"),
-}  # fmt: skip
-"""Front -> the arguments that keep it in the foreground."""
 SHORTER = {"apache": "KeepAliveTimeout 300ms\n", "lighttpd": "server.max-keep-alive-idle = 1\n"}
 """Front -> what makes it end a connection sooner whose answer it could not complete."""
 QUIET = {
@@ -143,7 +136,7 @@ def start(name: str, folder: Path, file: Path) -> subprocess.Popen[bytes]:
     """Start a front server's program in a process group of its own."""
     program = find_program(name)
     assert program is not None, f"{name} is not installed"
-    arguments = [word.format(folder=folder, file=file) for word in STARTS[name]]
+    arguments = [word.format(folder=folder, file=file) for word in TABLE[name].arguments]
     homes = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), str(folder))
     with (folder / "output").open("wb") as output:
         return subprocess.Popen(
