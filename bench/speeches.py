@@ -101,6 +101,34 @@ def find_text_end(data: Data, length: int) -> int:
     return head + 4 + length if head >= 0 else -1
 
 
+def find_http_end(data: bytes | bytearray, length: int) -> int:
+    """Return where an answer ends: with the last chunk of one in chunks, otherwise after a body of ``length``."""
+    head = data.find(b"\r\n\r\n")
+    if head < 0:
+        return -1
+    if data.find(CHUNKED, 0, head) < 0:
+        return head + 4 + length
+    return len(data) if data.endswith(LAST_CHUNK) else -1
+
+
+CHUNKED, LAST_CHUNK = b"chunked", b"\r\n0\r\n\r\n"
+
+
+def join_chunks(data: bytes) -> bytes:
+    """Return the body that chunks hold (RFC 9112 7.1); raise ``WrongAnswer`` when they are none."""
+    body, at = [], 0
+    while (end := data.find(b"\r\n", at)) >= 0:
+        try:
+            size = int(data[at:end].split(b";")[0], 16)
+        except ValueError:
+            break
+        if size == 0 and data[end + 2 :] == b"\r\n":
+            return b"".join(body)
+        body.append(data[end + 2 : end + 2 + size])
+        at = end + 4 + size
+    raise WrongAnswer(f"not a chunk: {data[at : at + 40]!r}")
+
+
 def open_http(data: bytes) -> Parts:
     """Return the parts of an answer in HTTP form."""
     if data[:9] not in (b"HTTP/1.1 ", b"HTTP/1.0 ") or not data[9:12].isdigit():
@@ -108,6 +136,8 @@ def open_http(data: bytes) -> Parts:
     head = data.find(b"\r\n\r\n")
     if head < 0 and data[9:12] == b"200":
         raise WrongAnswer("the connection was closed inside the head")
+    if data.find(CHUNKED, 0, head) >= 0:
+        return int(data[9:12]), data[: head + 2], join_chunks(data[head + 4 :])
     return int(data[9:12]), data[: head + 2], data[head + 4 :]
 
 
@@ -349,7 +379,7 @@ def ajp_closes(data: bytes, _length: int) -> bool:
 SPEECHES = {
     speech.name: speech
     for speech in (
-        Speech("http", format_http, find_text_end, open_http, find_text_type, http_closes, delimited=False),
+        Speech("http", format_http, find_http_end, open_http, find_text_type, http_closes, delimited=False),
         Speech("fastcgi", format_fastcgi, find_fastcgi_end, open_fastcgi, find_text_type, never, delimited=True),
         Speech("scgi", format_scgi, find_text_end, open_document, find_text_type, always, delimited=False),
         Speech("ajp", format_ajp, find_ajp_end, open_ajp, find_ajp_type, ajp_closes, delimited=True),

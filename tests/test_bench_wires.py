@@ -83,6 +83,19 @@ def test_no_beginning_of_an_answer_is_taken_for_a_whole_one(speech: Speech) -> N
             check_answer(speech, data[:size], make_job(speech.name), False)
 
 
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def test_an_http_answer_in_chunks_is_read_to_its_last_chunk() -> None:
+    speech, data = SPEECHES["http"], HEAD + b"3\r\nabc\r\n0a;x=y\r\n0123456789\r\n0\r\n\r\n"
+    assert speech.find_end(data, 13) == len(data)
+    assert all(speech.find_end(data[:size], 13) < 0 for size in range(len(data)) if size != len(HEAD) - 4)
+    assert speech.open(data)[2] == b"abc0123456789"
+    for wrong in (HEAD + b"3\r\nabc\r\n", HEAD + b"x\r\n\r\n0\r\n\r\n", data + b"HTTP/1.1 200 OK\r\n\r\n"):
+        with pytest.raises(WrongAnswer, match="not a chunk"):
+            speech.open(wrong)
+
+
 @speeches
 def test_what_follows_an_answer_is_not_part_of_it(speech: Speech) -> None:
     data = start(speech.name).format_response("200 OK", FIELDS, BODY, False)
