@@ -101,7 +101,7 @@ def find_text_end(data: Data, length: int) -> int:
     return head + 4 + length if head >= 0 else -1
 
 
-def find_http_end(data: bytes | bytearray, length: int) -> int:
+def find_http_end(data: Data, length: int) -> int:
     """Return where an answer ends: with the last chunk of one in chunks, otherwise after a body of ``length``."""
     head = data.find(b"\r\n\r\n")
     if head < 0:
@@ -116,7 +116,8 @@ CHUNKED, LAST_CHUNK = b"chunked", b"\r\n0\r\n\r\n"
 
 def join_chunks(data: bytes) -> bytes:
     """Return the body that chunks hold (RFC 9112 7.1); raise ``WrongAnswer`` when they are none."""
-    body, at = [], 0
+    body: list[bytes] = []
+    at = 0
     while (end := data.find(b"\r\n", at)) >= 0:
         try:
             size = int(data[at:end].split(b";")[0], 16)
