@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import sys
 
+from gateways.core.request import FieldRequest
 from gateways.execution.sources import format_native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gateways.core.request import Request
+    from gateways.core.mounts import Mount
+    from gateways.core.request import Endpoint, Request
     from gateways.execution.sources import Script
+
+    Template = tuple[dict[str, str], frozenset[str]]
 
 PASSED = ("PATH", "TZ", "LANG", "LANGUAGE", "LC_*", "LD_LIBRARY_PATH")
 """The server's own variables that reach a script by default (C02); a ``*`` at the end stands for any ending."""
@@ -51,12 +55,13 @@ class EnvironmentPlan:
     """Formats the environment of one run. ``passed``: names as in ``PASSED``. ``pass_authorization``: whether a script
     gets the client's credentials; a server that checks them itself keeps them (RFC 3875 4.1.18)."""
 
-    __slots__ = ("_inherited", "_pass_authorization")
+    __slots__ = ("_inherited", "_pass_authorization", "_templates")
 
     def __init__(self, passed: tuple[str, ...] = PASSED, pass_authorization: bool = False) -> None:
         inherited = list_inherited(dict(os.environ), passed)
         self._inherited = {format_native(name): format_native(value) for name, value in inherited.items()}
         self._pass_authorization = pass_authorization
+        self._templates: dict[tuple[type[Request], Endpoint, Mount | None], Template] = {}
 
     def encode_environment(self, request: Request, script: Script, length: int) -> dict[bytes, bytes]:
         """Return a new environment as the bytes that a process gets. ``length``: bytes of a body that
@@ -66,13 +71,15 @@ class EnvironmentPlan:
 
     def format_environment(self, request: Request, script: Script, length: int) -> dict[str, str]:
         """Return a new environment of native strings, which the caller owns."""
-        variables = request.build_metavariables()
-        if not _LOADER.isdisjoint(variables):
-            for name in _LOADER.intersection(variables):
+        key = (request.__class__, request.endpoint, request.mount)
+        known = self._templates.get(key)
+        if known is None:
+            known = self._templates[key] = self._make_template(request)
+        template, refused = known
+        variables = request.build_metavariables(template)
+        if refused and not refused.isdisjoint(variables):
+            for name in refused.intersection(variables):
                 del variables[name]
-        variables.update(self._inherited)
-        if request.mount is not None:
-            variables.update(request.mount.variables)
         variables["SCRIPT_FILENAME"] = script.native_path
         if script.split_here:
             variables["SCRIPT_NAME"] = script.script_name
@@ -85,3 +92,12 @@ class EnvironmentPlan:
         if "HTTP_PROXY" in variables:
             del variables["HTTP_PROXY"]
         return variables
+
+    def _make_template(self, request: Request) -> Template:
+        """Return (what each environment of such requests begins with, names that must not come from the request).
+
+        Fields become HTTP_ variables and a few others; only a front that sends variables can name any.
+        """
+        template = {**self._inherited, **request.make_template()}
+        refused = frozenset() if isinstance(request, FieldRequest) else _LOADER.difference(template)
+        return template, refused

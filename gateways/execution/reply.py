@@ -68,6 +68,8 @@ class Reply:
     def finish(self) -> None:
         """Answer with what is there; the output has ended. Raise ``ScriptError`` when it was no document."""
         self.raise_failure()
+        if self._answered:
+            return
         try:
             self._parse()
             document = self._parser.finish()
