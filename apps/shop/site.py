@@ -37,6 +37,12 @@ class Site:
             self._store = os.getpid(), open_store(self.name)
         return self._store[1]
 
+    def close(self) -> None:
+        """Hold nothing open, until the next request."""
+        if self._store is not None and self._store[0] == os.getpid():
+            self._store[1].close()
+        self._store = None
+
     def find_session(self, store: Store, environ: dict[str, Any]) -> tuple[str, str, bool]:
         """Return (name, data, whether it is new) of the request's session; a new one is kept."""
         name = read_cookie(environ.get("HTTP_COOKIE", ""))
@@ -59,7 +65,7 @@ class Site:
             name, data, new = self.find_session(store, environ)
             inner = page(store, data)
         except Exception:
-            self._store = None  # it may have lost its server: the next request opens another
+            self.close()  # it may have lost its server: the next request opens another
             raise
         path = environ.get("SCRIPT_NAME") or "/"
         cookie = [("Set-Cookie", f"{COOKIE}={name}; Path={path}; HttpOnly; SameSite=Lax")] if new else []
