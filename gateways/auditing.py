@@ -129,16 +129,20 @@ def plan_script(path: str, scripts: Sequence[str]) -> tuple[Ladders, tuple[str, 
 
 
 def list_scripts(folder: str) -> list[str]:
-    """Return the Python scripts of a folder, by their ending."""
-    return sorted(entry.path for entry in os.scandir(folder) if entry.is_file() and entry.name.endswith(".py"))
+    """Return the Python scripts of a folder: those files with the ending that say who runs them; all if none does."""
+    found = sorted(entry.path for entry in os.scandir(folder) if entry.is_file() and entry.name.endswith(".py"))
+    return [path for path in found if has_interpreter(path)] or found
+
+
+def has_interpreter(path: str) -> bool:
+    """True when a file's first line says what runs it."""
+    with open(path, "rb") as file:
+        return file.read(2) == b"#!"
 
 
 def runs_itself(path: str) -> bool:
     """True when the system can execute a file as a script."""
-    if not os.access(path, os.X_OK):
-        return False
-    with open(path, "rb") as file:
-        return file.read(2) == b"#!"
+    return os.access(path, os.X_OK) and has_interpreter(path)
 
 
 def choose_rung(ladders: Ladders, name: str) -> Ladders:

@@ -73,6 +73,7 @@ PLANTED = [
     ("thread", "thread", UNSAFE),
     ("child_process", "child process", UNSAFE),
     ("descriptor", "descriptor", SETTING),
+    ("closed_descriptor", "closed descriptor", UNSAFE),
     ("temporary_file", "temporary file", SETTING),
     ("locale_setting", "locale", UNSAFE),
     ("time_zone", "time zone", UNSAFE),
@@ -152,6 +153,11 @@ def test_the_script_of_the_guide_leaks_the_privilege_only_where_its_globals_are_
     text = format_text(outcome, str(LEAKS))
     assert "PRIVILEGE LEAK" in text
     assert "gateways serve allowed.py --model registry --namespace fresh" in text
+
+
+def test_the_order_in_which_requests_are_given_hides_no_leak() -> None:
+    outcome = audit("allowed.py", *reversed(USERS), model="registry-shared")
+    assert list_standings(outcome) == {"registry": SAFE, "registry-shared": UNSAFE}
 
 
 SCRIPTS = [

@@ -162,7 +162,7 @@ class Auditor:
         if plan.crawl and self._requests is plan.requests:
             found, slow = crawl(self._shop, self._job(yardstick, ()), plan.crawl)
             self._requests = tuple(found)
-            self._notes += [f"{len(found) - len(plan.requests)} requests were found by following links"] * (
+            self._notes += [f"found by following links: {len(found) - len(plan.requests)} of {len(found)} requests"] * (
                 len(found) > len(plan.requests)
             )
             self._notes += [f"{asked.label}: left out: a link that takes {CRAWL_LIMIT:g} s or more" for asked in slow]

@@ -99,8 +99,9 @@ def _judge_changes(kind: str, name: str, changes: Sequence[tuple[Record, str, st
     late = [change for change in changes if change[0].place >= last]
     grown = sum(growth for *_, growth in late)
     if kind == "descriptor":
-        opened = sum((not before) - (not after) for _, before, after, _ in late)
-        fault = opened > 0
+        fault = count_opened(late) > 0
+        if count_opened(changes) < 0:
+            return Cause("closed descriptor", "", True, changes[0][0].request, times=len(changes))
     elif kind in _COUNTED:
         fault = any(_count(after) > _count(before) for _, before, after, _ in late)
     elif kind == "loaded modules":
@@ -110,6 +111,11 @@ def _judge_changes(kind: str, name: str, changes: Sequence[tuple[Record, str, st
     record, before, after, _ = changes[0]
     recycles = row.recycles or (kind in OWN_KINDS and grown > 0)
     return Cause(kind, name, fault, record.request, before, after, len(changes), recycles)
+
+
+def count_opened(changes: Sequence[tuple[Record, str, str, int]]) -> int:
+    """Return how many more descriptors were opened than closed."""
+    return sum((not before) - (not after) for _, before, after, _ in changes)
 
 
 def _count(text: str) -> int:

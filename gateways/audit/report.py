@@ -118,10 +118,17 @@ def format_text(audit: Audit, folder: str) -> str:
     for number, finding in enumerate(findings, 1):
         lines += ["", *_format_finding(audit, number, finding, folder)]
     lines += _format_notes(audit)
-    command, why = format_command(audit)
-    lines += ["", "What to do next", f"   {command}", f"      {why}"]
+    lines += ["", "What to do next", *_format_next(audit)]
     lines += ["   and this audit once more, when something is changed"] if findings else []
     return "\n".join([*lines, ""])
+
+
+def _format_next(audit: Audit) -> list[str]:
+    tried = [verdict for verdict in audit.verdicts if verdict.standing not in (Standing.YARDSTICK, Standing.UNTRIED)]
+    if not tried:
+        return ["   mend what kept the application from being tried, and audit it again"]
+    command, why = format_command(audit)
+    return [f"   {command}", f"      {why}"]
 
 
 def _format_head(audit: Audit) -> list[str]:
@@ -251,7 +258,12 @@ def _one_line(text: str) -> str:
 
 def _format_notes(audit: Audit) -> list[str]:
     lines = [line for note in audit.notes for line in _wrap(note, 3)]
-    kept = dict.fromkeys(f"{cause.kind} {cause.name}" for v in audit.verdicts for cause in v.causes if not cause.fault)
+    kept = dict.fromkeys(
+        f"{cause.kind} {cause.name}"
+        for verdict in audit.verdicts
+        for cause in verdict.causes
+        if not cause.fault and cause.kind != "leftover"
+    )
     if kept:
         more = f" and {len(kept) - MAX_KEPT} more" if len(kept) > MAX_KEPT else ""
         text = "kept, and settled after the first round, as caches are: " + ", ".join(list(kept)[:MAX_KEPT]) + more
