@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
-    from gateways.config.settings import PoolSettings, ServerSettings
+    from gateways.config.settings import ServerSettings
     from gateways.core.errors import ConfigurationError
     from gateways.entry import FileEntry, ObjectEntry
     from gateways.start import Start
@@ -168,6 +168,8 @@ def serve_started(entry: FileEntry | ObjectEntry, settings: ServerSettings, plan
         if plan.way == HTTP:
             addresses = list(map(format_address, sockets))
             reload = "code" if workers and entry.reloads else ""
+            from gateways.announcement import format_announcement
+
             sys.stdout.write(format_announcement([pool], addresses, os.getpid(), reload, workers))
             sys.stdout.flush()
 
@@ -239,7 +241,8 @@ def make_parser() -> argparse.ArgumentParser:
     status = commands.add_parser("status", help="print what a running server is doing", allow_abbrev=False)
     status.add_argument("address", nargs="?", metavar="ADDRESS", help="the server's StatusListen")
     status.add_argument("--config", metavar="FILE", help="take StatusListen from this configuration")
-    status.add_argument("--json", action="store_true", help="for programs")
+    status.add_argument("--json", action="store_true", help="once, for programs")
+    status.add_argument("--once", action="store_true", help="once; on a terminal it goes on until Ctrl-C if not given")
     status.set_defaults(run=run_status)
     check = commands.add_parser("check", help="name every mistake in a configuration", allow_abbrev=False)
     check.add_argument("--config", metavar="FILE", required=True)
@@ -413,6 +416,7 @@ def run_serve(options: argparse.Namespace) -> int:
     if settings is None:
         return print_mistakes(mistakes)
     from gateways import server
+    from gateways.announcement import format_announcement
     from gateways.core.errors import GatewayError
     from gateways.errorlog import open_log
 
@@ -431,7 +435,8 @@ def run_serve(options: argparse.Namespace) -> int:
 
     def announce(addresses: list[str]) -> None:
         reloaded = "configuration and code" if settings.file else "code"
-        sys.stdout.write(format_announcement(settings.pools, addresses, os.getpid(), reloaded))
+        status = settings.status_listen
+        sys.stdout.write(format_announcement(settings.pools, addresses, os.getpid(), reloaded, status=status))
         sys.stdout.flush()
 
     try:
@@ -455,8 +460,10 @@ def run_reload(options: argparse.Namespace) -> int:
 
 
 def run_status(options: argparse.Namespace) -> int:
-    """Print the status of a running server."""
-    from gateways import server
+    """Print the status of a running server: once, or on a terminal until interrupted."""
+    import os
+
+    from gateways import statusview
     from gateways.config.reader import read_configuration
     from gateways.core.errors import GatewayError
 
@@ -470,8 +477,11 @@ def run_status(options: argparse.Namespace) -> int:
         address = settings.status_listen
         if not address:
             return complain(f"{options.config} has no StatusListen")
+    kind = statusview.choose_kind(options.json, options.once, sys.stdout.isatty(), os.environ)
     try:
-        sys.stdout.write(server.show_status(address, options.json))
+        for text in statusview.show(address, kind, os.environ):
+            sys.stdout.write(text)
+            sys.stdout.flush()
     except GatewayError as error:
         complain(str(error))
         return FAILED
@@ -489,49 +499,3 @@ def read_given(options: argparse.Namespace, folder: str) -> tuple[ServerSettings
     if settings is None:
         return None, mistakes
     return override_settings(settings, options, folder)
-
-
-def format_announcement(
-    pools: Sequence[PoolSettings], addresses: Sequence[str], pid: int, reload: str, workers: int = 1
-) -> str:
-    """Return what a person wants to know of a server that has started.
-
-    ``addresses``: the bound addresses, in the order of the pools and of each pool's ``Listen``. ``reload``: what HUP
-    reads anew, ``""`` for nothing. ``workers``: 0 when this process serves by itself.
-    """
-    from gateways import __version__
-
-    lines = [f"gateways {__version__}"]
-    rest = list(addresses)
-    for pool in pools:
-        bound = [f"{place.wire}://{rest.pop(0) if rest else place.address}" for place in pool.listen]
-        lines += ["", *format_pool(pool, bound, format_workers(pool) if workers else "this process alone")]
-    end = f"stop: Ctrl-C, or kill -TERM {pid}"
-    lines += ["", f"{end}; reload {reload}: kill -HUP {pid}" if reload else end, ""]
-    return "\n".join(lines)
-
-
-def format_workers(pool: PoolSettings) -> str:
-    """Return how many workers a pool has."""
-    if pool.process_manager != "dynamic":
-        counts = {
-            "static": "always",
-            "ondemand": "as many as there is work for, at most",
-            "fork": "one a connection, at most",
-        }
-        return f"workers: {counts[pool.process_manager]} {pool.max_servers}"
-    idle = f"{pool.min_spare_servers} to {pool.max_spare_servers} idle"
-    return f"workers: {pool.start_servers} at the start, {idle}, at most {pool.max_servers}"
-
-
-def format_pool(pool: PoolSettings, addresses: Sequence[str], workers: str) -> list[str]:
-    """Return the lines that describe one pool and where each of its mounts answers."""
-    rows = []
-    for address in addresses:
-        for mount in pool.mounts:
-            where = f"{address} {mount.path}" if "://unix:" in address else f"{address}{mount.path}"
-            rows.append((where, mount.model, str(mount.target)))
-    width = max((len(row[0]) for row in rows), default=0)
-    lines = [f"  {where:<{width}}  {model:<8}  {target}" for where, model, target in rows]
-    wires = ", ".join(dict.fromkeys(place.wire for place in pool.listen))
-    return [f'pool "{pool.name}": {wires}; {workers}', *lines]

@@ -207,7 +207,7 @@ def make_pool(
     ``ConfigurationError`` when it cannot be.
     """
     from gateways.door import limits_queue, make_keeper
-    from gateways.listening import make_apology
+    from gateways.listening import format_address, make_apology
     from gateways.process.limits import PoolLimits
     from gateways.process.pool import Pool
     from gateways.process.privileges import look_up_identity
@@ -239,6 +239,7 @@ def make_pool(
         apologies,
         make_keeper(pool, access),
         limits_queue(pool),
+        [f"{place.wire}://{format_address(sock)}" for sock, place in zip(sockets, pool.listen, strict=True)],
     )
 
 
@@ -365,14 +366,6 @@ def serve(
 
     succession = Succession(predecessor=predecessor, left=left)
     return Supervisor(load, log, pid_file, succession, Notifier(os.environ), port).run()
-
-
-def show_status(address: str, as_json: bool) -> str:
-    """Return what the supervisor whose StatusListen is ``address`` reports, for a terminal. Raise ``GatewayError``."""
-    from gateways.process.report import format_json, format_text
-    from gateways.process.visiting import read_status
-
-    return (format_json if as_json else format_text)(read_status(address))
 
 
 def ask_reload(pid_file: str, patience: float) -> None:

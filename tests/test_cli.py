@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from gateways import __version__
-from gateways.cli import COMMANDS, format_announcement, parse_cgi
+from gateways.announcement import format_announcement
+from gateways.cli import COMMANDS, parse_cgi
 from gateways.config.reader import read_settings
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import json
 import os
@@ -10,7 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,18 +20,45 @@ from pathlib import Path
 import pytest
 
 from gateways.core.errors import ConfigurationError
-from gateways.process.report import COLUMNS, PoolReport, Report, describe, format_html, format_json, format_text
+from gateways.process.ledger import Ledger, Moment
+from gateways.process.measures import BOUNDS, Measures
+from gateways.process.page import COLUMNS, format_page
+from gateways.process.queues import Queue
+from gateways.process.report import (
+    PoolReport,
+    Report,
+    describe,
+    format_bound,
+    format_count,
+    format_json,
+    format_share,
+    format_size,
+    format_time,
+)
 from gateways.process.scoreboard import SlotReading, State
 from gateways.process.status import MOST_CONNECTIONS, StatusPort, plan_answer
+from gateways.process.table import format_lines, format_text, plan_rows
+from gateways.process.weights import Memory, Weight
 from tests.servers import DEADLINE, ROOT, Server, read_to_end, serving, wait_until
 
 APP = "tests/apps/probe.py"
 HOSTILE = 'GET /<script>alert("x")</script>?a=\'&amp;\x1b[2J\u2028\xe9'
 
 
-def make_report(request: str = "GET /") -> Report:
-    line = SlotReading(3, 4711, State.BUSY, 2, 17, 100.0, "", request, 109.5)
-    return Report(1, 10.0, 110.0, False, [PoolReport("main", 2, "dynamic", 64, [line])])
+def make_report(request: str = "GET /", workers: int = 1, since: float = 109.5) -> Report:
+    lines = [SlotReading(3 + at, 4711 + at, State.BUSY, 2, 17, 100.0, "", request, since) for at in range(workers)]
+    durations = [0] * (len(BOUNDS) + 1)
+    durations[0], durations[4], durations[-1] = 14, 2, 1
+    measures = Measures(17, 63.5, 1, tuple(durations), (14, 0, 1, 1, 1))
+    ledger = Ledger()
+    ledger.bury(Measures(), 1.5, "requests")
+    ledger.bury(Measures(), 0.5, "request_timeout")
+    ledger.started = 3
+    for second in range(30):
+        ledger.note_moment(Moment(80.0 + second, second * 3, second % 2, 0))
+    pool = PoolReport("main", 2, "dynamic", 64, lines, measures, ledger, queue=Queue(3, 2048), addresses=["http://h:1"])
+    weight = Weight(110.0, Memory(30 << 20, 20 << 20, 35 << 20), 2.5, 0.25)
+    return Report(1, 10.0, 110.0, False, [pool], {4711: weight})
 
 
 class Cells(HTMLParser):
@@ -37,12 +66,18 @@ class Cells(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.tags: set[str] = set()
+        self.tags: list[str] = []
+        self.links: list[str | None] = []
         self.cells: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        if tag in ("td", "th"):
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name in ("href", "src", "action")]
+        if tag == "td":
+            self.cells.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "table":
             self.cells.append("")
 
     def handle_data(self, data: str) -> None:
@@ -50,13 +85,37 @@ class Cells(HTMLParser):
             self.cells[-1] += data
 
 
-def test_B143_a_request_is_text_in_the_page() -> None:
-    page = format_html(describe(make_report(HOSTILE)))
+def parse_page(page: str) -> Cells:
     parser = Cells()
     parser.feed(page)
-    assert parser.tags == {"html", "meta", "title", "style", "h1", "p", "a", "h2", "table", "tr", "th", "td"}
-    assert parser.cells[len(COLUMNS) + len(COLUMNS) - 1].strip() == HOSTILE
+    return parser
+
+
+def test_B143_a_request_is_text_in_the_page() -> None:
+    page = format_page(describe(make_report(HOSTILE)))
+    parser = parse_page(page)
+    plain = parse_page(format_page(describe(make_report())))
+    assert parser.tags == plain.tags
+    assert parser.cells[len(COLUMNS) - 1].strip() == HOSTILE
     assert html.escape(HOSTILE) in page
+
+
+def test_the_page_needs_nothing_from_elsewhere() -> None:
+    page = format_page(describe(make_report()))
+    assert parse_page(page).links == ["data:,", "status.json", "status.txt", "metrics"]
+    for word in ("url(", "@import", "://h"):
+        assert word not in page.replace("http://h:1", "")
+    assert "prefers-color-scheme:dark" in page
+    assert "@media print" in page
+
+
+def test_the_page_runs_its_own_script_and_no_other() -> None:
+    page = format_page(describe(make_report()))
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.S)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    head = plan_answer(b"GET /status HTTP/1.1\r\n\r\n", make_report).partition(b"\r\n\r\n")[0].decode()
+    assert f"script-src 'sha256-{digest}'" in head
+    assert "default-src 'none'" in head
 
 
 def test_B143_a_request_is_text_in_the_json() -> None:
@@ -66,10 +125,14 @@ def test_B143_a_request_is_text_in_the_json() -> None:
 
 
 def test_B143_a_request_is_text_in_the_table() -> None:
-    text = format_text(describe(make_report(HOSTILE)))
-    assert text.isascii()
-    assert text.replace("\n", "").isprintable()
-    assert "\\x1b[2J\\u2028\\xe9" in text
+    for lines in (
+        format_text(describe(make_report(HOSTILE))).splitlines(),
+        format_lines(describe(make_report(HOSTILE))),
+    ):
+        text = "".join(lines)
+        assert text.isascii()
+        assert text.isprintable()
+        assert "\\x1b[2J\\u2028\\xe9" in text
 
 
 def test_what_a_report_says() -> None:
@@ -77,8 +140,60 @@ def test_what_a_report_says() -> None:
     assert (pool["busy"], pool["idle"]) == (1, 0)
     assert pool["workers"] == [
         {"slot": 3, "pid": 4711, "state": "busy", "generation": 2, "requests": 17, "age": 10.0, "for": 0.5,
-         "request": "GET /"}
+         "long": False, "cpu": 0.25, "own": 30 << 20, "shared": 20 << 20, "request": "GET /"}
     ]  # fmt: skip
+    assert pool["memory"] == {"own": 30 << 20, "shared": 20 << 20, "together": 35 << 20, "unshared": 50 << 20}
+    assert (pool["recycled"], pool["killed"], pool["started"], pool["rate"]) == (1, 1, 3, 3.0)
+    assert (pool["p50"], pool["p90"], pool["p99"]) == (0.0001, 0.005, 60.0)
+    assert pool["ended"] == {"requests": 1, "request_timeout": 1}
+
+
+def test_a_request_of_more_than_its_time_is_long() -> None:
+    (pool,) = describe(make_report(since=99.0))["pools"]
+    assert pool["workers"][0]["long"]
+
+
+# The table.
+
+
+@pytest.mark.parametrize("width", [20, 80, 110, 160])
+@pytest.mark.parametrize("colour", [False, True])
+def test_the_table_keeps_to_its_width(width: int, colour: bool) -> None:
+    lines = format_lines(describe(make_report("GET /" + "x" * 300, 5)), width, 0, colour)
+    plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines]
+    assert all(len(line) <= width for line in plain)
+    assert (plain != lines) == colour
+    assert sum("GET" in line for line in plain) == (5 if width > 20 else 0)
+
+
+def test_the_table_keeps_to_its_height_and_shows_the_longest_first() -> None:
+    lines = format_lines(describe(make_report(workers=50)), 80, 24)
+    assert len(lines) <= 24
+    assert "and 34 more" in lines[-1]
+    assert len(format_lines(describe(make_report(workers=50)), 80, 2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("counts", "room", "rows"),
+    [([], 9, []), ([3, 4], 9, [3, 4]), ([3, 40], 9, [3, 6]), ([40, 3, 40], 9, [3, 3, 3]), ([5, 5], 0, [0, 0]),
+     ([5, 5], -3, [0, 0])],
+)  # fmt: skip
+def test_rows_are_shared_out(counts: list[int], room: int, rows: list[int]) -> None:
+    assert plan_rows(counts, room) == rows
+
+
+UNITS = [
+    (format_time, 0.04, "0.0s"), (format_time, 59.6, "60s"), (format_time, 600, "10m"), (format_time, 86400, "24h"),
+    (format_time, 1e7, "116d"), (format_size, 999, "1K"), (format_size, 12_900_000, "12.3M"), (format_size, None, "-"),
+    (format_size, 3 << 30, "3.0G"), (format_count, 999_999, "999999"), (format_count, 1_250_000, "1.2M"),
+    (format_count, 3e9, "3.0G"), (format_bound, 0.0001, "0.1 ms"), (format_bound, 2.5, "2.5 s"),
+    (format_bound, None, "-"), (format_share, 0.256, "26"), (format_share, None, "-"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("write", "value", "text"), UNITS)
+def test_units(write: Callable[[float | None], str], value: float | None, text: str) -> None:
+    assert write(value) == text
 
 
 @pytest.mark.parametrize(
@@ -95,7 +210,7 @@ def test_answers(asked: bytes, status: int) -> None:
     answer = plan_answer(asked, make_report)
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status)
-    assert b"script" not in answer or status == 200
+    assert b"<script>" not in answer or b"text/html" in head
     length = re.search(rb"Content-Length: (\d+)", head)
     assert length is not None
     assert len(body) == (0 if asked.startswith(b"HEAD") else int(length[1]))
@@ -177,10 +292,10 @@ def find_port() -> int:
 
 
 @contextmanager
-def watched(folder: Path, *options: str) -> Iterator[tuple[Server, int]]:
+def watched(folder: Path, *options: str, wanted: Sequence[str] = ()) -> Iterator[tuple[Server, int]]:
     number = find_port()
     pool = ["--start-servers", "2", "--max-servers", "2"]
-    with serving(folder, APP, "--status-listen", f"127.0.0.1:{number}", *pool, *options) as server:
+    with serving(folder, APP, "--status-listen", f"127.0.0.1:{number}", *pool, *options, wanted=wanted) as server:
         yield server, number
 
 
@@ -219,7 +334,7 @@ def test_it_answers_while_every_worker_is_stuck(tmp_path: Path) -> None:
             assert b"<0>" not in page
             said = run_status(f"127.0.0.1:{number}")
             assert (said.returncode, said.stderr) == (0, "")
-            assert len(re.findall(r"^[01] +\d+ +busy +1 ", said.stdout, re.M)) == 2
+            assert len(re.findall(r"^ +[01] +\d+ +busy ", said.stdout, re.M)) == 2
             assert json.loads(run_status("--json", f"127.0.0.1:{number}").stdout)["pid"] == server.pid
         finally:
             for pid in stuck:

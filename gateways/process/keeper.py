@@ -15,7 +15,8 @@ from gateways.process.door import Door, Doormen
 from gateways.process.ledger import MEMORY, REASONS, RELOAD, SPARE, STOP
 from gateways.process.limits import WAITING_MANAGERS, PoolLimits
 from gateways.process.pool import Generation, Pool
-from gateways.process.report import PoolReport, QueueReport
+from gateways.process.queues import read_queues
+from gateways.process.report import LONG, PoolReport, QueueReport
 from gateways.process.roster import Household, Roster
 from gateways.process.scoreboard import State
 from gateways.process.spares import Census, plan_cycle, plan_renewal, plan_replacements
@@ -88,8 +89,20 @@ class Keeper:
         """Return what there is to see of this pool."""
         limits = self.limits
         tally = self.doormen.tally
-        queue = QueueReport(tally.waiting, tally.turned_away, tally.timed_out, tally.passed)
-        return PoolReport(self.name, self.current.number, limits.manager, limits.max_servers, self.roster.read(), queue)
+        return PoolReport(
+            self.name,
+            self.current.number,
+            limits.manager,
+            limits.max_servers,
+            self.roster.read(),
+            self.roster.measure(),
+            self.roster.ledger,
+            limits.slow_timeout or limits.request_timeout or LONG,
+            None if self.over else read_queues(self.current.pool.listeners),
+            QueueReport(tally.waiting, tally.turned_away, tally.timed_out, tally.passed),
+            self.current.pool.addresses,
+            [child.pid for child in self.doormen],
+        )
 
     # In each turn.
 
@@ -109,9 +122,12 @@ class Keeper:
         self.roster.kill_overdue(now)
         self.doormen.kill_overdue(now)
         limits = self.current.pool.limits
+        if limits.shows_requests and self.roster.ledger.wants_moment(now):
+            queue = None if self.over else read_queues(self.current.pool.listeners)
+            self.roster.note_moment(now, self.doormen.tally.waiting + (queue.length if queue else 0))
         if limits.watches_requests:
             for child in self.roster:
-                self._stacks.watch(child, limits, now)
+                self.roster.ledger.slow += self._stacks.watch(child, limits, now)
 
     def maintain(self, now: float) -> None:
         """Start and retire: one kind of decision a method, each a plan of ``spares`` and its execution."""

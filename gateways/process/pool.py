@@ -32,7 +32,7 @@ class Pool:
     ``apologies``: one for each listener, what tells a client there that its request took too long:
     ``apologies[i](method, request_id)`` gives the bytes. Without any, nothing is said. ``keep_door(worker, door=,
     board=, generation=)`` runs in the pool's doorman, if it is to have one; ``always_kept``: from the start, and not
-    only once a worker knocks.
+    only once a worker knocks. ``addresses``: of the listeners, each with its wire before it, for people.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Pool:
     apologies: Sequence[Apology] = ()
     keep_door: Callable[..., None] | None = None
     always_kept: bool = False
+    addresses: Sequence[str] = ()
 
 
 class Generation:

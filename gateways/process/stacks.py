@@ -73,10 +73,13 @@ class Interrogator:
         self._size = 0
         self.deadline = inf
 
-    def watch(self, child: Child, limits: PoolLimits, now: float) -> None:
-        """Open a case when ``child`` has spent SlowRequestTimeout, or RequestTimeout, on its request."""
+    def watch(self, child: Child, limits: PoolLimits, now: float) -> bool:
+        """Open a case when ``child`` has spent SlowRequestTimeout, or RequestTimeout, on its request.
+
+        Return whether it has newly become slow.
+        """
         if child.state is not State.BUSY or child.told:
-            return
+            return False
         age = now - child.since
         if limits.request_timeout and age >= limits.request_timeout and child.asked < 2:
             child.asked = 2
@@ -85,6 +88,8 @@ class Interrogator:
         elif limits.slow_timeout and age >= limits.slow_timeout and child.asked < 1:
             child.asked = 1
             self._cases.append(Case(child, child.requests, False))
+            return True
+        return False
 
     def plan(self, child: Child, limits: PoolLimits) -> float:
         """Return when ``watch`` is next to look at ``child`` (monotonic seconds)."""

@@ -14,7 +14,9 @@ from socket import socket
 
 from gateways.core.errors import ConfigurationError
 from gateways.process.listeners import close_listeners
-from gateways.process.report import Report, describe, format_html, format_json, format_text
+from gateways.process.page import POLICY, format_page
+from gateways.process.report import Report, describe, format_json
+from gateways.process.table import format_text
 
 MOST_CONNECTIONS = 32
 MOST_HEAD = 8192
@@ -23,14 +25,18 @@ PATIENCE = 5.0
 RETRY = 1.0
 """Seconds between two tries to open the port while a predecessor still has it."""
 _LINE = re.compile(rb"(GET|HEAD) (/[!-~]*) HTTP/1\.[01]\r?\n")
+_ACCEPT = re.compile(rb"\r?\nAccept:[ \t]*([^\r\n]*)", re.IGNORECASE)
+NO_LIBRARY = "metrics are formatted by the package prometheus_client: install it where this server's Python finds it"
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
-HTML = ("text/html; charset=utf-8", lambda report: format_html(describe(report)))
+HTML = ("text/html; charset=utf-8", lambda report: format_page(describe(report)))
+TEXT = "text/plain; charset=utf-8"
+METRICS = "/metrics"
 PAGES: dict[str, tuple[str, Callable[[Report], str]]] = {
     "/": HTML,
     "/status": HTML,
     "/status.json": ("application/json", lambda report: format_json(describe(report))),
-    "/status.txt": ("text/plain; charset=utf-8", lambda report: format_text(describe(report))),
-    "/ping": ("text/plain; charset=utf-8", lambda _: "pong\n"),
+    "/status.txt": (TEXT, lambda report: format_text(describe(report))),
+    "/ping": (TEXT, lambda _: "pong\n"),
 }
 """Path -> (media type, what makes the page of a report)."""
 
@@ -39,13 +45,27 @@ def plan_answer(head: bytes, report: Callable[[], Report]) -> bytes:
     """Return the whole response to a request head. Every connection ends with its response."""
     match = _LINE.match(head)
     if match is None:
-        return format_answer("400 Bad Request", "text/plain; charset=utf-8", "400 Bad Request: GET and HEAD only\n")
-    page = PAGES.get(match[2].decode("ascii").partition("?")[0])
-    if page is None:
-        answer = format_answer("404 Not Found", "text/plain; charset=utf-8", "404 Not Found: see /status\n")
+        return format_answer("400 Bad Request", TEXT, "400 Bad Request: GET and HEAD only\n")
+    path = match[2].decode("ascii").partition("?")[0]
+    page = PAGES.get(path)
+    if path == METRICS:
+        answer = answer_metrics(head, report)
+    elif page is None:
+        answer = format_answer("404 Not Found", TEXT, "404 Not Found: see /status\n")
     else:
         answer = format_answer("200 OK", page[0], page[1](report()))
     return answer if match[1] == b"GET" else answer[: answer.index(b"\r\n\r\n") + 4]
+
+
+def answer_metrics(head: bytes, report: Callable[[], Report]) -> bytes:
+    """Return the response to a request for the metrics; 501 where the library that formats them is not installed."""
+    try:
+        from gateways.process.metrics import format_metrics
+    except ImportError as error:
+        return format_answer("501 Not Implemented", TEXT, f"501 Not Implemented: {NO_LIBRARY} ({error})\n")
+    accept = _ACCEPT.search(head)
+    media_type, body = format_metrics(report(), accept[1].decode("latin-1") if accept else "")
+    return format_answer("200 OK", media_type, body.decode())
 
 
 def format_answer(status: str, media_type: str, text: str) -> bytes:
@@ -54,7 +74,7 @@ def format_answer(status: str, media_type: str, text: str) -> bytes:
     head = (
         f"HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
         "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-        "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'\r\n\r\n"
+        f"Content-Security-Policy: {POLICY}\r\n\r\n"
     )
     return head.encode("ascii") + body
 

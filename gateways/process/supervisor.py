@@ -30,6 +30,7 @@ from gateways.process.signals import Bell, SignalQueue, has_terminal
 from gateways.process.stacks import Interrogator
 from gateways.process.status import StatusPort
 from gateways.process.succession import Succession
+from gateways.process.weights import Scales
 
 if TYPE_CHECKING:
     from gateways.core.interfaces import Log
@@ -81,6 +82,7 @@ class Supervisor:
         self._notifier = notifier or Notifier({})
         self._port = port
         self._began = monotonic()
+        self._scales = Scales()
         self._settled = False
         self._reloads = 0
         self._load_failed = False
@@ -212,7 +214,22 @@ class Supervisor:
     def _report(self) -> Report:
         now = monotonic()
         pools = [keeper.report() for keeper in self._keepers]
-        return Report(os.getpid(), now - self._began, now, self._stop is not Stop.NO, pools)
+        pids = [line.pid for pool in pools for line in pool.workers] + [pid for pool in pools for pid in pool.doormen]
+        return Report(
+            os.getpid(),
+            now - self._began,
+            now,
+            self._stop is not Stop.NO,
+            pools,
+            self._scales.look([os.getpid(), *pids]),
+            self._reloads,
+            self._has_failed,
+        )
+
+    @property
+    def _has_failed(self) -> bool:
+        """True when the last reload left a pool as it was, or all of them."""
+        return self._load_failed or any(keeper.refused or keeper.failed for keeper in self._keepers)
 
     def _children(self) -> list[Child]:
         return [child for keeper in self._keepers for child in keeper.everybody]
@@ -223,8 +240,7 @@ class Supervisor:
         workers = sum(len(keeper.roster) for keeper in self._keepers)
         self._notifier.send("READY=1", f"MAINPID={os.getpid()}", f"STATUS={workers} workers serve")
         if self._reloads and self._pid_file is not None:
-            failed = self._load_failed or any(keeper.refused or keeper.failed for keeper in self._keepers)
-            self._pid_file.report(self._reloads, failed)
+            self._pid_file.report(self._reloads, self._has_failed)
         if self._succession is not None:
             own_listeners(self._listeners())
             self._succession.take_over()
