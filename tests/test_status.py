@@ -163,7 +163,7 @@ def test_the_table_keeps_to_its_width(width: int, colour: bool) -> None:
     plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines]
     assert all(len(line) <= width for line in plain)
     assert (plain != lines) == colour
-    assert sum("GET" in line for line in plain) == (5 if width > 20 else 0)
+    assert sum("GET" in line for line in plain) == (5 if width > 40 else 0)
 
 
 def test_the_table_keeps_to_its_height_and_shows_the_longest_first() -> None:
