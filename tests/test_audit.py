@@ -23,7 +23,6 @@ ROOT = Path(__file__).resolve().parent.parent
 LEAKS = ROOT / "tests" / "apps" / "leaks"
 USERS = ("GET /?admin", "GET /?bob")
 SAFE, SETTING, UNSAFE = Standing.SAFE, Standing.SETTING, Standing.UNSAFE
-RECYCLED = ("MaxRequestsPerChild",)
 DEADLINE = 60
 
 
@@ -100,23 +99,40 @@ PLANTED = [
 """File -> the kind that must be named, and the verdict on wsgi."""
 
 
+SCRIPTS = [
+    ("imported_global", USERS, {"zygote": SAFE, "perlrun": SAFE, "registry": UNSAFE, "registry-shared": UNSAFE},
+     "global", "library.py"),
+    ("precision", ("GET /?short", "GET /?long"),
+     {"zygote": SAFE, "perlrun": UNSAFE, "registry": UNSAFE, "registry-shared": UNSAFE}, "decimal context",
+     "precision.py"),
+    ("tidy", USERS, {"zygote": SAFE, "perlrun": SAFE, "registry": SAFE, "registry-shared": SAFE}, "", ""),
+    ("reads_descriptor", ("POST / hello",),
+     {"zygote": SAFE, "perlrun": SETTING, "registry": SETTING, "registry-shared": SETTING}, "", ""),
+]  # fmt: skip
+"""File -> requests, the verdict on each rung, the kind that must be named, and the file of its line."""
+
+
 @pytest.fixture(scope="module")
-def planted(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Audit]]]:
-    """The audits of the planted leaks that are to be tested, two at a time: each waits for its own processes."""
+def audits(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Audit]]]:
+    """The audits of the applications that are to be tested, two at a time: each waits for its own processes."""
     chosen = [item.callspec.params.get("name") for item in request.session.items if hasattr(item, "callspec")]
+    rows: list[tuple[str, tuple[str, ...], float]] = [
+        *((name, USERS, 1.0 if kind == "no end" else 10.0) for name, kind, _ in PLANTED),
+        *((name, requests, 10.0) for name, requests, *_ in SCRIPTS),
+    ]
     with ThreadPoolExecutor(2) as pool:
         yield {
-            name: pool.submit(audit, f"{name}.py", time_limit=1.0 if kind == "no end" else 10.0)
-            for name, kind, _ in PLANTED
+            name: pool.submit(audit, f"{name}.py", *requests, time_limit=limit)
+            for name, requests, limit in rows
             if name in chosen
         }
 
 
 @pytest.mark.parametrize(("name", "kind", "standing"), PLANTED, ids=[row[0] for row in PLANTED])
 def test_a_planted_leak_is_found_with_its_line(
-    name: str, kind: str, standing: Standing, planted: dict[str, Future[Audit]]
+    name: str, kind: str, standing: Standing, audits: dict[str, Future[Audit]]
 ) -> None:
-    outcome = planted[name].result()
+    outcome = audits[name].result()
     assert list_standings(outcome) == {"wsgi": standing}
     found = {cause.kind: cause for cause in find_causes(outcome, "wsgi")}
     assert kind in found, list(found)
@@ -160,23 +176,16 @@ def test_the_order_in_which_requests_are_given_hides_no_leak() -> None:
     assert list_standings(outcome) == {"registry": SAFE, "registry-shared": UNSAFE}
 
 
-SCRIPTS = [
-    ("imported_global.py", USERS, {"zygote": SAFE, "perlrun": SAFE, "registry": UNSAFE, "registry-shared": UNSAFE},
-     "global", "library.py"),
-    ("precision.py", ("GET /?short", "GET /?long"),
-     {"zygote": SAFE, "perlrun": UNSAFE, "registry": UNSAFE, "registry-shared": UNSAFE}, "decimal context",
-     "precision.py"),
-    ("tidy.py", USERS, {"zygote": SAFE, "perlrun": SAFE, "registry": SAFE, "registry-shared": SAFE}, "", ""),
-    ("reads_descriptor.py", ("POST / hello",),
-     {"zygote": SAFE, "perlrun": SETTING, "registry": SETTING, "registry-shared": SETTING}, "", ""),
-]  # fmt: skip
-
-
 @pytest.mark.parametrize(("name", "requests", "standings", "kind", "file"), SCRIPTS, ids=[row[0] for row in SCRIPTS])
 def test_a_script_on_every_rung(
-    name: str, requests: Sequence[str], standings: dict[str, Standing], kind: str, file: str
+    name: str,
+    requests: Sequence[str],
+    standings: dict[str, Standing],
+    kind: str,
+    file: str,
+    audits: dict[str, Future[Audit]],
 ) -> None:
-    outcome = audit(name, *requests)
+    outcome = audits[name].result()
     assert list_standings(outcome) == standings
     findings = list_findings(outcome)
     assert [finding.causes[0].kind for finding in findings] == ([kind] if kind else [])
