@@ -49,6 +49,10 @@ def make_parser() -> argparse.ArgumentParser:
     trial = subcommands.add_parser("trial", help="what a supervisor has to stand: reloads, spikes and more")
     command.add_arguments(trial)
     trial.set_defaults(run=command.run_trial)
+    for name in ("pinned", "full"):
+        short = subcommands.add_parser(name, help=f"the same as trial {name}")
+        command.add_options(short)
+        short.set_defaults(run=command.run_trial, name=name)
     again = subcommands.add_parser("report", help="draw a kept result again")
     again.add_argument("file", type=Path, help="a file that compare, floor or wires wrote")
     again.set_defaults(run=run_report)

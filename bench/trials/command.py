@@ -13,13 +13,18 @@ from bench.trials.findings import Findings, format_text, write_findings
 from bench.trials.harness import Trial
 from bench.trials.page import format_findings
 
-NAMES = ("reload", "spikes", "stuck", "asleep", "soak")
+NAMES = ("reload", "spikes", "stuck", "asleep", "pinned", "full", "soak")
 """The trials: each a module here, with ``SUMMARY`` (a sentence), ``LENGTH`` (in words) and ``run(trial)``."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``trial``."""
     parser.add_argument("name", nargs="?", default="", help=f"one of {', '.join(NAMES)}; without it, what they are")
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every trial."""
     parser.add_argument("--quick", action="store_true", help="a first look: fewer and shorter steps")
     parser.add_argument("--minutes", type=float, default=0.0, help="how long, for a trial that can be any length")
 

@@ -23,7 +23,7 @@ from gateways.process.worker import Worker
 
 if TYPE_CHECKING:
     from gateways.core.interfaces import Log
-    from gateways.process.roster import Household
+    from gateways.process.roster import Household, Roster
 
 PAUSE = 1.0
 """Seconds between two starts of a doorman that dies."""
@@ -93,19 +93,20 @@ class Doormen:
         has_door = generation.door is not None and generation.proven
         return has_door and now >= self._next_start and self.find(generation) is None
 
-    def look(self, generations: list[Generation], board: Scoreboard, max_servers: int, now: float) -> None:
+    def look(self, generations: list[Generation], roster: Roster, max_servers: int, now: float) -> None:
         """Say how the pool is; tell those not of ``generations`` to leave, and start who is missing."""
         for child in self:
             child.observe(now)
             if child.generation not in generations and not child.told:
                 child.stop(now, STOP)
-        self.tally.lines, self.tally.max_servers = board.size, max_servers
+        self.tally.lines = 1 + max((child.index for child in roster), default=0)
+        self.tally.max_servers = max_servers
         for generation in generations:
             door = generation.door
             if door is None:
                 continue
             if self.is_missing(generation, now) and door.is_wanted:
-                self._spawn(generation, door, board, now)
+                self._spawn(generation, door, roster.board, now)
 
     def _spawn(self, generation: Generation, door: Door, board: Scoreboard, now: float) -> None:
         self._next_start = now + PAUSE

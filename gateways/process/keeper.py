@@ -130,8 +130,12 @@ class Keeper:
                 self.roster.ledger.slow += self._stacks.watch(child, limits, now)
 
     def maintain(self, now: float) -> None:
-        """Start and retire: one kind of decision a method, each a plan of ``spares`` and its execution."""
-        self.doormen.look(self.generations, self.roster.board, self.limits.max_servers, now)
+        """Start and retire."""
+        self._keep(now)
+        self.doormen.look(self.generations, self.roster, self.limits.max_servers, now)
+
+    def _keep(self, now: float) -> None:
+        """One kind of decision a method, each a plan of ``spares`` and its execution."""
         if self.over:
             return
         if self.candidate is not None:

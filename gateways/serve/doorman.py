@@ -146,7 +146,7 @@ class Doorman:
         self._next_look = 0.0
         self._active_until = 0.0
         self._reported_at = -REPORT_PAUSE
-        self._told = 0
+        self._turned_away = self._told = 0
         loop.watch(door.knocks.fileno(), self._answer_knock)
         loop.pulse(TICK, self._turn)
 
@@ -168,8 +168,10 @@ class Doorman:
         self._count_workers(works)
         for lodger in list(self._lodgers.values()):
             self._judge(lodger, works)
-        self._trim(now)
-        self._report(now)
+        if self._sent or self._held or self._tally.waiting:
+            self._trim(now)
+        if self._turned_away != self._told:
+            self._report(now)
         if self._leaving:
             self._leave()
         elif now >= self._active_until and self._resting is None:
@@ -412,6 +414,7 @@ class Doorman:
 
     def _turn_away(self, fd: int, number: int, waited: bool = False) -> None:
         """Answer 503 as soon as the head of a request is there."""
+        self._turned_away += 1
         self._tally.turned_away += 1
         self._tally.timed_out += waited
         try:
@@ -424,7 +427,7 @@ class Doorman:
         self._loop.adopt(connection)
 
     def _report(self, now: float) -> None:
-        more = self._tally.turned_away - self._told
+        more = self._turned_away - self._told
         if more and now >= self._reported_at + REPORT_PAUSE:
             self._reported_at = now
             self._told += more
