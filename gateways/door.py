@@ -31,7 +31,8 @@ def open_door(
     door: Door, line: int, shared: memoryview, listeners: Sequence[Listener], pool: PoolSettings, log: Log
 ) -> tuple[Listener, Sharing | None]:
     """Return a worker's side: where connections are handed to it, and how it shares its own, if it does."""
-    from gateways.serve.sharing import HandedListener, Sharing
+    from gateways.serve.passing import HandedListener
+    from gateways.serve.sharing import Sharing
 
     sharing = Sharing(line, shared, door.knocking, log) if shares_connections(pool) else None
     return HandedListener(door.handed, tuple(listeners)), sharing
@@ -43,8 +44,9 @@ def run_doorman(
     """Keep the door of a pool's generation until told to leave. What a doorman runs, from its fork to its end."""
     from gateways.core.mounts import Mount, MountTable
     from gateways.listening import make_listeners
-    from gateways.serve.doorman import Doorman, TurnAway, raise_descriptor_limit
+    from gateways.serve.doorman import Doorman, raise_descriptor_limit
     from gateways.serve.loop import ConnectionLoop
+    from gateways.serve.queue import Queue, TurnAway
 
     raise_descriptor_limit()
     if access is not None:
@@ -54,7 +56,8 @@ def run_doorman(
     listeners = make_listeners(worker.listeners, pool, worker.log, limits)
     mounts = MountTable([Mount("", TurnAway(pool.queue_timeout))])
     loop = ConnectionLoop([], mounts, pool.time_limits(), worker.slot, worker.log, access=access)
-    doorman = Doorman(loop, listeners, door, board, generation, pool.max_queue, pool.queue_timeout, worker.log)
+    queue = Queue(loop, listeners, door, pool.max_queue, pool.queue_timeout, worker.log)
+    doorman = Doorman(loop, listeners, door, board, generation, queue)
 
     def obey() -> None:
         worker.clear_wake()

@@ -1,4 +1,4 @@
-"""Does a request on a kept connection wait for a busy worker while another is idle? And what does it cost to see to that?
+"""Does a request on a kept connection wait for a busy worker while another is idle? And what does the cure cost?
 
 Four workers behind nginx, which keeps 32 connections to them; 32 clients, of whose requests 3 in 100 sleep for half a
 second; who waited for whom is computed from a record that the application keeps. Then the CPU that a request of the
@@ -69,7 +69,7 @@ class Outcome:
 
 
 COLUMNS = (
-    "load", "wire", "shared", "answers", "not 200", "longest", "99.9 % within", f"over {LIMIT:g} ms", "longest, all busy too"
+    "load", "wire", "shared", "answers", "not 200", "longest", "99.9 % within", f"over {LIMIT:g} ms", "longest of all"
 )  # fmt: skip
 
 

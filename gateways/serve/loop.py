@@ -83,7 +83,7 @@ class ConnectionLoop:
         self._one_connection = one_connection
         self._taken = False
         self.connections: dict[int, Connection] = {}
-        self.wakeups: dict[int, Callable[[], None]] = {}
+        self.wakeups: dict[int, Callable[[], object]] = {}
         self._leaving = leaving or slot.closing
         self._access = access
         self._open_exchange: Callable[[Connection, Request, MountTable, Log], Exchange]
@@ -101,7 +101,7 @@ class ConnectionLoop:
 
     # The loop.
 
-    def watch(self, fd: int, function: Callable[[], None]) -> None:
+    def watch(self, fd: int, function: Callable[[], object]) -> None:
         """Call ``function`` whenever ``fd`` is readable or hung up."""
         self.wakeups[fd] = function
         self._epoll.register(fd, select.EPOLLIN)

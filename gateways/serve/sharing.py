@@ -11,104 +11,23 @@ process with one connection sends none. Knows one process's connections; nothing
 
 from __future__ import annotations
 
-import os
 import select
 import socket
-from struct import Struct
 
-from gateways.serve.listener import Listener
+from gateways.serve.passing import BACK, COPY, FORGOTTEN, KNOCK, MARK, MOST_COPIES, SHARED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from gateways.core.interfaces import Log
     from gateways.serve.connection import Connection
 
 NOTHING_SHARED = memoryview(bytearray(16)).cast("q")
 """What a process looks at that shares nothing."""
-MOST_COPIES = 64
-"""Descriptors of one message; the kernel takes 253 (SCM_MAX_FD, unix(7))."""
 PATIENCE = 2.0
 """Seconds that the doorman has to say what it has taken."""
-SHARED, FORGOTTEN, BACK = b"SFB"
-"""The first byte of a message: copies of connections follow; a mark whose copy is to be closed; what was taken?"""
-KNOCK = Struct("=i")
-COPY = Struct("=qi")
-MARK = Struct("=q")
-HANDED = Struct("=i")
-"""Messages: the number of the line of who knocks; a mark and the number of a listener, for each descriptor; a mark; the
-number of the listener that a handed connection came by."""
 MOST_ANSWER = 65536
-
-
-class HandedListener(Listener):
-    """Where connections come from that another process has accepted; a ``Listener`` with all the pool's wires.
-
-    ``sock``: the end of a socket pair. A message is the number of a listener, and the connection.
-    """
-
-    __slots__ = ("_listeners",)
-    is_handed = True
-
-    def __init__(self, sock: socket.socket, listeners: Sequence[Listener]) -> None:
-        super().__init__(sock, listeners[0].wire)
-        self._listeners = listeners
-
-    def accept(self) -> tuple[int, object]:
-        """Return (descriptor, peer address) of the next connection, with ``wire`` and ``number`` set for it."""
-        while True:
-            handed = receive_handed(self.sock)
-            if handed is None:
-                raise BlockingIOError
-            fd, number = handed
-            try:
-                peer = find_peer(fd)
-                listener = self._listeners[number]
-            except (OSError, IndexError):
-                os.close(fd)
-                continue
-            self.wire = listener.wire
-            self.number = number
-            return fd, peer
-
-
-def receive_handed(sock: socket.socket) -> tuple[int, int] | None:
-    """Return (descriptor, listener's number) of the next handed connection; None when there is none."""
-    try:
-        data, ancillary, _, _ = sock.recvmsg(HANDED.size, socket.CMSG_SPACE(4), RECEIVE_FLAGS)
-    except OSError:
-        return None
-    fds = read_descriptors(ancillary)
-    if len(data) != HANDED.size or len(fds) != 1:
-        close_all(fds)
-        return None
-    return fds[0], HANDED.unpack(data)[0]
-
-
-RECEIVE_FLAGS = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
-
-
-def read_descriptors(ancillary: Iterable[tuple[int, int, bytes]]) -> list[int]:
-    """Return the descriptors that came with a message (SCM_RIGHTS, unix(7))."""
-    return [
-        int.from_bytes(data[at : at + 4], "little" if KNOCK.pack(1)[0] else "big")
-        for level, kind, data in ancillary
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS
-        for at in range(0, len(data) - 3, 4)
-    ]
-
-
-def close_all(fds: Iterable[int]) -> None:
-    """Close descriptors."""
-    for fd in fds:
-        os.close(fd)
-
-
-def find_peer(fd: int) -> object:
-    """Return the address of a connection's peer as ``accept`` gives it. Raise ``OSError`` when it has gone."""
-    with socket.socket(fileno=os.dup(fd)) as sock:
-        return sock.getpeername()
 
 
 class Sharing:
