@@ -51,20 +51,25 @@ def make_object_model(model: str, loader: Callable[[], Any]) -> ExecutionModel:
     return WSGIModel(loader)
 
 
-def make_model(mount: MountSettings, adapt: Callable[[Recipe], Recipe] | None = None) -> ExecutionModel:
-    """Return the execution model that a mount asks for. ``adapt``: see ``make_script_model``."""
+def make_model(
+    mount: MountSettings, adapt: Callable[[Recipe], Recipe] | None = None, preloaded: bool = False
+) -> ExecutionModel:
+    """Return the execution model that a mount asks for. ``adapt``, ``preloaded``: see ``make_script_model``."""
     target = mount.target
     if mount.model in CALLED_MODELS:
         is_file = target.kind == "callable_file"
         path, module = (target.path, "") if is_file else ("", target.path)
         return make_called_model(mount.model, path, module, target.name)
-    return make_script_model(mount, adapt)
+    return make_script_model(mount, adapt, preloaded)
 
 
-def make_script_model(mount: MountSettings, adapt: Callable[[Recipe], Recipe] | None = None) -> ExecutionModel:
+def make_script_model(
+    mount: MountSettings, adapt: Callable[[Recipe], Recipe] | None = None, preloaded: bool = False
+) -> ExecutionModel:
     """Return the model that runs a mount's script, or its folder of scripts.
 
     ``adapt``: gives the recipe that takes the place of a model's own (perlrun, registry), for who wants to watch.
+    ``preloaded``: the worker shares imported modules with others.
     """
     from gateways.execution.sources import ScriptFolder, SingleScript
 
@@ -77,7 +82,12 @@ def make_script_model(mount: MountSettings, adapt: Callable[[Recipe], Recipe] | 
     if mount.model == "zygote":
         from gateways.execution.zygote import ZygoteModel
 
-        return ZygoteModel(source, time_limit=mount.script_time_limit, pass_authorization=mount.pass_authorization)
+        return ZygoteModel(
+            source,
+            time_limit=mount.script_time_limit,
+            pass_authorization=mount.pass_authorization,
+            preloaded=preloaded,
+        )
     from gateways.execution.recipes import make_recipe
     from gateways.execution.script import ScriptModel
 
@@ -96,7 +106,11 @@ def list_own_variables(mount: MountSettings) -> dict[str, str]:
 
 def make_mounts(pool: PoolSettings) -> list[Mount]:
     """Return the mounts of a pool, and its index page where nothing is mounted at the root."""
-    mounts = [Mount(settings.path, make_model(settings), list_own_variables(settings)) for settings in pool.mounts]
+    shares = bool(pool.preload)
+    mounts = [
+        Mount(settings.path, make_model(settings, preloaded=shares), list_own_variables(settings))
+        for settings in pool.mounts
+    ]
     if all(mount.prefix for mount in mounts):
         from gateways.execution.index import IndexModel, make_rows
 
@@ -126,6 +140,22 @@ def is_at_work() -> bool:
     return _at_work
 
 
+def import_ahead(pool: PoolSettings) -> None:
+    """Put the pool's folders on ``sys.path`` and import what it preloads; what was imported before the fork is there.
+
+    Raise ``LoadError``.
+    """
+    import sys
+
+    from gateways.execution.loading import load_preloads
+
+    begin_work()
+    for folder in reversed(pool.python_path):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    load_preloads(pool.preload)
+
+
 def run_worker(
     worker: Worker,
     pool: PoolSettings,
@@ -137,7 +167,6 @@ def run_worker(
 
     ``announce`` is called when the applications are loaded and signals are obeyed.
     """
-    import sys
 
     from gateways.door import open_door
     from gateways.listening import make_listeners
@@ -146,9 +175,7 @@ def run_worker(
     begin_work()
     if access is not None:
         access.begin()
-    for folder in reversed(pool.python_path):
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
+    import_ahead(pool)
     mounts = make()
     load_mounts(mounts)
     listeners = make_listeners(worker.listeners, pool, worker.log)
@@ -240,6 +267,7 @@ def make_pool(
         make_keeper(pool, access),
         limits_queue(pool),
         [f"{place.wire}://{format_address(sock)}" for sock, place in zip(sockets, pool.listen, strict=True)],
+        (lambda: import_ahead(pool)) if pool.preload else None,
     )
 
 

@@ -311,6 +311,7 @@ LimitRequestBody = 7
 TrustedProxies = ["10.0.0.0/8", "unix"]
 ServerName = "example.com"
 PythonPath = ["lib", "/"]
+Preload = ["json", "json.tool"]
 Stdio = "descriptor"
 Environment = ["POOL=a,b=c"]
 Pages = ["/", "/x?y=1"]
@@ -343,6 +344,7 @@ Stdio = "object"
     assert (only.start_servers, only.min_spare_servers, only.max_spare_servers, only.max_servers) == (2, 1, 3, 4)
     assert (only.max_requests_per_child, only.max_requests_jitter, only.graceful_timeout) == (50, 0.0, 2.5)
     assert only.python_path == (str(folder / "lib"), "/")
+    assert only.preload == ("json", "json.tool")
     assert only.trusted_proxies("10.1.2.3")
     assert only.trusted_proxies("")
     assert not only.trusted_proxies("11.1.2.3")

@@ -81,6 +81,9 @@ def test_every_directive_is_an_option_and_arrives(folder: Path) -> None:
         "--access-log": ("-", "-"), "--access-log-format": ("json", "json"),
         "--pid-file": ("x.pid", str(folder / "x.pid")), "--user": ("0", "0"), "--group": ("root", "root"),
         "--process-manager": ("static", "static"), "--process-idle-timeout": ("2", 2.0),
+        "--directory-index": ("index.cgi,index.py", ("index.cgi", "index.py")),
+        "--preload": ("json,json.tool", ("json", "json.tool")),
+        "--max-queue": ("5", 5), "--share-connections": ("on", True), "--queue-timeout": ("6", 6.0),
         "--max-memory-per-child": ("10", 10), "--request-timeout": ("3", 3.0), "--slow-request-timeout": ("1", 1.0),
     }  # fmt: skip
     words = [word for flag, (text, _) in given.items() for word in (flag, text)]

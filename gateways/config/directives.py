@@ -272,6 +272,11 @@ DIRECTIVES: tuple[Directive, ...] = (
         "file, or to the working directory on the command line.",
     ),
     Directive(
+        "Preload", _POOL, kinds.MODULES, (),
+        "Modules that are imported before the workers are forked, so that they share the memory. A reload imports them "
+        "anew. If one cannot be imported the pool does not start, or the old workers stay.",
+    ),
+    Directive(
         "AccessLog", _POOL, kinds.LOG, "",
         "The file to which a line is appended for each request; - is standard output. A file that was moved away is "
         "opened again under its name within a second, by the workers: where their User may not, HUP does it.",

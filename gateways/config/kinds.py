@@ -140,6 +140,14 @@ def take_page(value: object) -> str:
     return page
 
 
+def take_module(value: object) -> str:
+    """Return the name of a module, dots allowed."""
+    name = take_text(value)
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise ValueError(f'the name of a module, such as "package.module", not {show(value)}')
+    return name
+
+
 def take_file_name(value: object) -> str:
     """Return the name of a file that a folder of scripts may show: without a folder, and not hidden."""
     name = take_text(value)
@@ -316,6 +324,7 @@ PREFIX = Kind("URL path", take_prefix, str, "/PATH")
 SERVER_NAME = Kind("host name", take_server_name, str, "HOST")
 LISTEN = listed("HOST:PORT, [IPV6]:PORT or unix:PATH, with WIRE:// before it", "ADDRESS", take_listen, resolve_listen)
 PATHS = listed("path", "FOLDER", take_text, resolve_path)
+MODULES = listed("module", "MODULE", take_module)
 FILE_NAMES = listed("file name", "NAME", take_file_name)
 PAGES = listed("path below the mount", "/PATH", take_page)
 MODE = Kind('octal digits, such as "0660"', take_mode, str, "MODE")

@@ -78,6 +78,7 @@ class PoolSettings:
     trusted_proxies: PeerRule
     server_name: str
     python_path: tuple[str, ...]
+    preload: tuple[str, ...]
     access_log: str
     access_log_format: str
 

@@ -11,7 +11,7 @@ from gateways.core.errors import LoadError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from gateways.core.interfaces import Log
@@ -82,6 +82,29 @@ def make_loader(path: str, module_name: str, *names: str) -> Callable[[], Any]:
     if path:
         return lambda: load_file(path, *names)
     return lambda: load_module(module_name, names[0])
+
+
+def load_preloads(names: Iterable[str]) -> None:
+    """Import modules that must be there. Raise ``LoadError``, which says in which file and line it went wrong."""
+    for name in names:
+        try:
+            __import__(name)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise LoadError(f"{name} cannot be imported: {describe_error(error)}{describe_place(error)}") from error
+
+
+def describe_place(error: BaseException) -> str:
+    """Return ``" (FILE, line N)"`` for the last line of application code that an exception came through, or ``""``."""
+    place = ""
+    traceback = error.__traceback__
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if not file.startswith("<frozen ") and file != __file__:
+            place = f" ({file}, line {traceback.tb_lineno})"
+        traceback = traceback.tb_next
+    return place
 
 
 def load_imports(names: list[str], log: Log | None = None) -> None:

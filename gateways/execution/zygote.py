@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 class ZygoteModel:
     """An ``ExecutionModel`` that forks for each request. ``source``: where scripts are found.
 
-    ``time_limit``: seconds, 0 for none. ``passed``, ``pass_authorization``: see ``environment``.
+    ``time_limit``: seconds, 0 for none. ``passed``, ``pass_authorization``: see ``environment``. ``preloaded``: the
+    worker shares imported modules with others, and its zygote is to share them, too.
     """
 
     def __init__(
@@ -41,11 +42,13 @@ class ZygoteModel:
         passed: tuple[str, ...] = PASSED,
         pass_authorization: bool = False,
         name: str = "zygote",
+        preloaded: bool = False,
     ) -> None:
         self.name = name
         self._source = source
         self._time_limit = time_limit
         self._foreign = CGIModel(source, time_limit, 0, passed, pass_authorization, name)
+        self._preloaded = preloaded
         self._plan = (passed, pass_authorization)
         self._environment: EnvironmentPlan
         self._zygote: Zygote
@@ -62,7 +65,7 @@ class ZygoteModel:
         self._environment = EnvironmentPlan(*self._plan)
         scripts = self._source.list_scripts()
         imports = [name for path in scripts for name in list_foreign_imports(path)]
-        self._zygote = share_zygote()
+        self._zygote = share_zygote(self._preloaded)
         try:
             self._zygote.prepare(list(dict.fromkeys(imports)), scripts)
         except (LineLost, OSError) as error:

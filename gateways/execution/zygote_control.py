@@ -25,10 +25,10 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 _shared: list[Zygote] = []
 
 
-def share_zygote() -> Zygote:
-    """Return this process's zygote, which all its mounts use; each closes it once."""
+def share_zygote(forked: bool = False) -> Zygote:
+    """Return this process's zygote, which all its mounts use; each closes it once. ``forked``: see ``spawn_zygote``."""
     if not _shared or _shared[0].owner != os.getpid():
-        _shared[:] = [Zygote()]
+        _shared[:] = [Zygote(forked)]
     _shared[0].users += 1
     return _shared[0]
 
@@ -40,9 +40,10 @@ class Zygote:
     forked; ``lost``: it cannot be told how it ended.
     """
 
-    __slots__ = ("_answer", "_line", "_pid", "_settings", "lost", "owner", "raised", "refusal", "users")
+    __slots__ = ("_answer", "_forked", "_line", "_pid", "_settings", "lost", "owner", "raised", "refusal", "users")
 
-    def __init__(self) -> None:
+    def __init__(self, forked: bool) -> None:
+        self._forked = forked
         self.owner = os.getpid()
         self.users = 0
         self.raised = self.lost = False
@@ -66,7 +67,7 @@ class Zygote:
         line, far = make_line()
         self._line = line
         try:
-            self._pid = spawn_zygote(far.fileno())
+            self._pid = spawn_zygote(far.fileno(), self._forked)
         finally:
             far.close()
         for setting in self._settings:
@@ -168,18 +169,21 @@ class Zygote:
             self._pid = 0
 
 
-def spawn_zygote(descriptor: int) -> int:
+def spawn_zygote(descriptor: int, forked: bool) -> int:
     """Start a zygote whose end of the line is ``descriptor``, and return its pid. Raise ``OSError``.
 
     A new interpreter, because the memory of a worker has been everywhere, and every page that a child writes to, were
-    it only a count of references, is copied for it. A fork of the worker where its user may not start one.
+    it only a count of references, is copied for it. A fork of the worker if ``forked``, because the worker shares what
+    it has imported with others; or where its user may not start an interpreter.
     """
-    try:
-        return os.posix_spawn(
-            sys.executable, [sys.executable, "-c", _BOOT, _ROOT], {**os.environ, "LD_BIND_NOW": "1"},
-            file_actions=[(os.POSIX_SPAWN_DUP2, descriptor, DESCRIPTOR)],
-        )  # fmt: skip
-    except OSError:
-        from gateways.execution.zygote_process import fork_zygote
+    if not forked:
+        try:
+            return os.posix_spawn(
+                sys.executable, [sys.executable, "-c", _BOOT, _ROOT], {**os.environ, "LD_BIND_NOW": "1"},
+                file_actions=[(os.POSIX_SPAWN_DUP2, descriptor, DESCRIPTOR)],
+            )  # fmt: skip
+        except OSError:
+            pass
+    from gateways.execution.zygote_process import fork_zygote
 
-        return fork_zygote(descriptor)
+    return fork_zygote(descriptor)

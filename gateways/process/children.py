@@ -149,6 +149,21 @@ def spawn_child(
     return Child(pid, generation, board, index, now)
 
 
+def adopt_child(generation: Generation, board: Scoreboard, index: int, now: float, spawn: Callable[[], int]) -> Child:
+    """Have a worker forked on line ``index`` by the generation's nursery; return what the supervisor knows of it.
+
+    ``spawn()`` returns its pid; it is, or is about to become, a child of ours. Raise ``OSError``.
+    """
+    board.open_line(index, generation.number, now)
+    try:
+        pid = spawn()
+    except OSError:
+        board.close_line(index)
+        raise
+    board.write_pid(index, pid)
+    return Child(pid, generation, board, index, now)
+
+
 class Death(NamedTuple):
     """A child that was collected: its wait status and its largest resident size in KiB.
 

@@ -16,6 +16,7 @@ from gateways.process.privileges import Identity
 
 if TYPE_CHECKING:
     from gateways.process.door import Door
+    from gateways.process.nursery import Nursery
     from gateways.process.worker import Worker
 
 
@@ -33,6 +34,7 @@ class Pool:
     ``apologies[i](method, request_id)`` gives the bytes. Without any, nothing is said. ``keep_door(worker, door=,
     board=, generation=)`` runs in the pool's doorman, if it is to have one; ``always_kept``: from the start, and not
     only once a worker knocks. ``addresses``: of the listeners, each with its wire before it, for people.
+    ``preload()`` imports what the workers are to share, in their nursery; None for nothing.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Pool:
     keep_door: Callable[..., None] | None = None
     always_kept: bool = False
     addresses: Sequence[str] = ()
+    preload: Callable[[], None] | None = None
 
 
 class Generation:
@@ -52,9 +55,13 @@ class Generation:
     ``number`` counts from 1. ``target``: how many workers it is first to reach, ``filled`` once it has.
     ``proven``: a worker of it has been ready. ``boot_failures``: workers in a row that died before they were ready;
     ``reason``: how the last of them died. ``door``: what they share with their doorman, if they are to have one.
+    ``nursery``: who forks them, where something is preloaded; ``refusal``: why that cannot be, ``""`` if it can.
     """
 
-    __slots__ = ("backoff", "boot_failures", "door", "filled", "number", "pool", "proven", "reason", "target")
+    __slots__ = (
+        "backoff", "boot_failures", "door", "filled", "number", "nursery", "pool", "proven", "reason", "refusal",
+        "target",
+    )  # fmt: skip
 
     def __init__(self, number: int, pool: Pool, target: int) -> None:
         self.number = number
@@ -66,6 +73,8 @@ class Generation:
         self.reason = ""
         self.backoff = Backoff()
         self.door: Door | None = None
+        self.nursery: Nursery | None = None
+        self.refusal = ""
 
     @property
     def entrances(self) -> list[socket]:
@@ -75,7 +84,7 @@ class Generation:
     @property
     def hopeless(self) -> bool:
         """True when no worker of it was ever ready and too many have died in a row."""
-        return not self.proven and self.boot_failures >= self.pool.limits.max_boot_failures
+        return not self.proven and (self.refusal != "" or self.boot_failures >= self.pool.limits.max_boot_failures)
 
     def fail(self, reason: str, boot: bool, now: float) -> None:
         """Note that a worker of it died of ``reason``; ``boot``: before it was ready."""
@@ -85,6 +94,8 @@ class Generation:
 
     def despair(self) -> str:
         """Return the sentence that says why it is given up."""
+        if self.refusal:
+            return f"pool {self.pool.name} cannot preload: {self.refusal}"
         return (
             f"no worker of pool {self.pool.name} could start, {self.boot_failures} in a row died before they were"
             f" ready; the last: {self.reason}"

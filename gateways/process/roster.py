@@ -14,10 +14,11 @@ from signal import SIGKILL
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateways.process.apologies import Apologies
-from gateways.process.children import Child, Death, explain_death, format_death, judge_death, spawn_child
+from gateways.process.children import Child, Death, adopt_child, explain_death, format_death, judge_death, spawn_child
 from gateways.process.ledger import GRACEFUL_TIMEOUT, Ledger, Moment
 from gateways.process.limits import MOST_SERVERS
 from gateways.process.measures import Measures, MeasuringSlot, parse_measures
+from gateways.process.nursery import Nursery
 from gateways.process.pool import Generation
 from gateways.process.scoreboard import Scoreboard, Slot, SlotReading, State
 from gateways.process.signals import Bell
@@ -117,7 +118,7 @@ class Roster:
         starting = sum(child.state is State.STARTING for child in self.serving(generation))
         count = min(count, generation.backoff.allowance(now, starting, generation.proven))
         spawned: list[Child] = []
-        if count <= 0:
+        if count <= 0 or not self._can_fork(generation, now):
             return spawned
         used = {child.index for child in self}
         free = [index for index in range(self.board.size) if index not in used][:count]
@@ -133,35 +134,70 @@ class Roster:
             spawned.append(child)
         return spawned
 
+    def _can_fork(self, generation: Generation, now: float) -> bool:
+        """True when workers can be forked now: at once, or once what they share is imported (``nursery``)."""
+        pool = generation.pool
+        if pool.preload is None:
+            return True
+        if generation.nursery is None:
+            household = self._household
+            try:
+                generation.nursery = Nursery(
+                    pool,
+                    partial(self._make_worker, generation),
+                    partial(household.give_up, generation),
+                    household.news,
+                    self._log,
+                )
+            except OSError as error:
+                generation.refusal = error.strerror or str(error)
+            return False
+        nursery = generation.nursery
+        if nursery.look():
+            generation.refusal = ""
+            return True
+        if nursery.lost or nursery.reason:
+            nursery.close()
+            generation.nursery = None
+        if nursery.reason:
+            generation.refusal = nursery.reason
+            generation.backoff.fail(now)
+            if generation.proven:
+                self._log.error("%s", generation.despair())
+        return False
+
+    def _make_worker(self, generation: Generation, index: int, chance: float) -> Worker:
+        """Make, in a process just forked, the worker that it is."""
+        household = self._household
+        limits = generation.pool.limits
+        slot = self.board.slot(index, MeasuringSlot if limits.shows_requests else Slot)
+        if generation.door is not None:
+            generation.door.leave_to_worker()
+        most = limits.plan_max_requests(chance)
+        worker = Worker(
+            slot,
+            generation.pool.listeners,
+            household.lifeline.read_fd,
+            most,
+            self._log,
+            household.news,
+            limits.manager == "fork",
+            household.stacks_fd,
+            generation.door,
+            index,
+        )
+        slot.set_up(limits.watches_requests or limits.shows_requests, limits.plan_due(most), worker.tell)
+        return worker
+
     def _fork(self, generation: Generation, index: int, now: float) -> Child:
         chance = random.random()
-        household = self._household
-
-        def make() -> Worker:
-            limits = generation.pool.limits
-            slot = self.board.slot(index, MeasuringSlot if limits.shows_requests else Slot)
-            if generation.door is not None:
-                generation.door.leave_to_worker()
-            most = limits.plan_max_requests(chance)
-            worker = Worker(
-                slot,
-                generation.pool.listeners,
-                household.lifeline.read_fd,
-                most,
-                self._log,
-                household.news,
-                limits.manager == "fork",
-                household.stacks_fd,
-                generation.door,
-                index,
-            )
-            slot.set_up(limits.watches_requests or limits.shows_requests, limits.plan_due(most), worker.tell)
-            return worker
-
+        if generation.nursery is not None:
+            return adopt_child(generation, self.board, index, now, partial(generation.nursery.spawn, index, chance))
+        make = partial(self._make_worker, generation, index, chance)
         # What exists now stays shared between the workers: no collector of theirs will write to it.
         gc.freeze()
         try:
-            return spawn_child(generation, self.board, index, now, make, partial(household.give_up, generation))
+            return spawn_child(generation, self.board, index, now, make, partial(self._household.give_up, generation))
         finally:
             gc.unfreeze()
 

@@ -122,6 +122,8 @@ class Supervisor:
             for generation in [each for keeper in self._keepers for each in keeper.generations]:
                 if generation.door is not None:
                     generation.door.close()
+                if generation.nursery is not None:
+                    generation.nursery.close()
             if self._port is not None:
                 self._port.close()
             if self._pid_file is not None:
@@ -297,6 +299,8 @@ class Supervisor:
         close_listeners(listener for listener in left.pool.listeners if id(listener) not in kept)
         if left.door is not None:
             left.door.close()
+        if left.nursery is not None:
+            left.nursery.close()
 
     def _give_up(self, generation: Generation) -> None:
         """Close, in a new child of ``generation``, what is the supervisor's."""
@@ -316,6 +320,8 @@ class Supervisor:
             for other in keeper.generations:
                 if other is not generation and other.door is not None:
                     other.door.close()
+                if other.nursery is not None:
+                    other.nursery.close()
 
     # Orders, and the way out.
 
@@ -325,6 +331,9 @@ class Supervisor:
         if self._stop is Stop.NO:
             # From here on the last worker that closes its listeners closes the address: nobody waits there in vain.
             self._close_listeners()
+            for generation in [each for keeper in self._keepers for each in keeper.generations]:
+                if generation.nursery is not None:
+                    generation.nursery.close()
         self._stop = stop
         self._log.info("supervisor %d: %s", os.getpid(), stop.name.lower())
         now = monotonic()
