@@ -161,7 +161,7 @@ def test_b114_b123_p11_usr2_replaces_the_supervisor_and_no_connection_is_lost(be
 def test_p13_b116_nothing_grows_from_supervisor_to_supervisor(begin: Begin) -> None:
     family = begin()
     counts = []
-    for number in range(3):
+    for number in range(6):
         old = family.holder()
         os.kill(old, signal.SIGUSR2)
         wait_until(lambda old=old: family.holder() not in (0, old), "the next supervisor")

@@ -20,9 +20,13 @@ _CLOSE = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A request that got no right answer. ``worker``: who had answered on its connection before, 0 if nobody."""
+    """A request that got no right answer. ``worker``: who had answered on its connection before, 0 if nobody.
 
-    at: float
+    ``began`` and ``ended``: when it was sent and when its client knew that it had failed (seconds, ``time.time``).
+    """
+
+    began: float
+    ended: float
     path: str
     why: str
     worker: int
@@ -45,11 +49,12 @@ class Tally:
             self.slowest = max(self.slowest, seconds)
             self.workers.add(worker)
 
-    def fail(self, path: str, why: str, worker: int) -> None:
+    def fail(self, path: str, why: str, worker: int, seconds: float) -> None:
         """Count a request that failed."""
+        now = time.time()
         with self.lock:
             self.asked += 1
-            self.failures.append(Failure(time.time(), path, why, worker))
+            self.failures.append(Failure(now - seconds, now, path, why, worker))
 
     def describe(self) -> str:
         """Return the numbers in words."""
@@ -75,12 +80,12 @@ class Client:
             status, worker, last = self._exchange(path)
         except OSError as error:
             self.close()
-            self._tally.fail(path, f"{error}" or type(error).__name__, before)
+            self._tally.fail(path, f"{error}" or type(error).__name__, before, time.monotonic() - began)
             return False
         if last:
             self.close()
         if status != 200:
-            self._tally.fail(path, f"status {status}", before)
+            self._tally.fail(path, f"status {status}", before, time.monotonic() - began)
             return False
         self._worker = 0 if last else worker
         self._tally.add(time.monotonic() - began, worker)

@@ -35,8 +35,10 @@ MINUTES, QUICK_MINUTES = 30.0, 2.0
 POOL = "StartServers = 4\nMinSpareServers = 3\nMaxSpareServers = 6\nMaxServers = 16\nMaxRequestsPerChild = 2000"
 KILL_EVERY, RELOAD_EVERY = 4.0, 15.0
 SLOW_CLIENTS, ABORTERS = 4, 2
-NEAR = 2.0
-"""Seconds around a kill in which a failure on a new connection, of which nobody knows the worker, is the kill's."""
+NEAR = 0.5
+"""Seconds by which a kill may lie outside a failed request's time and still be its reason."""
+LATE = 2.0
+"""A client that learns later than this that its worker is dead is told of."""
 GROWTH = 2 * MIB
 LOOK = 5.0
 
@@ -107,8 +109,8 @@ def excuse(failure: Failure, kills: list[tuple[float, int]], log: str) -> str:
         return "its connection was kept by a worker that was killed"
     if re.search(rf"was killed by SIGKILL while \w+ with GET {re.escape(failure.path)}[ ,]", log):
         return "it ran on a worker that was killed"
-    if any(abs(failure.at - at) < NEAR for at, _ in kills):
-        return f"it came within {NEAR:g} s of a kill"
+    if any(failure.began - NEAR <= at <= failure.ended + NEAR for at, _ in kills):
+        return "a worker was killed while it ran, and the log does not say whose request that was"
     return ""
 
 
@@ -210,6 +212,9 @@ def judge(trial: Trial, server: Gateways, loads: dict[str, SteadyLoad], done: Mi
     for name, load in loads.items():
         reasons = [excuse(failure, done.kills, log) for failure in load.tally.failures]
         blank = [failure for failure, reason in zip(load.tally.failures, reasons, strict=True) if not reason]
+        late = [failure for failure in load.tally.failures if failure.ended - failure.began > LATE]
+        if late:
+            found.notes.append(f"{name}: {len(late)} clients of killed workers knew it only {LATE:g} s later, or more")
         for reason in filter(None, reasons):
             blamed[reason] = blamed.get(reason, 0) + 1
         seen = f"{load.tally.describe()}" if not blank else f"{len(blank)}, the first: {blank[0]}"
