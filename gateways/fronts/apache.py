@@ -50,11 +50,12 @@ ProxyIOBufferSize
     No nocanon: httpd holds its own rules against the path without dot segments, and passes on what it looked at. With
     nocanon the pool would get the client's spelling, and /open/../secret would be another path to either of them.
 disablereuse=On
-    disablereuse: a kept connection is one worker's, and a request on it waits while that worker is busy.
+    disablereuse: a new connection goes to an idle worker at once. A request on a kept one, whose worker is busy, may
+    wait some 30 ms until the pool passes it on.
 enablereuse=On
-    enablereuse: an idle connection costs our workers nothing; but it is one worker's, and a request on it waits
-    while that worker is busy. ttl: less than the pool's KeepAliveTimeout, so that no request is sent on a
-    connection that is just being closed.
+    enablereuse: an idle connection costs our workers nothing, and a request on one whose worker is busy is passed
+    on by the pool within some 30 ms (ShareConnections). ttl: less than the pool's KeepAliveTimeout, so that no request
+    is sent on a connection that is just being closed.
 flushpackets
     flushpackets: an answer arrives piece by piece.
  secret=

@@ -34,10 +34,12 @@ flush_interval
 response_header_timeout|read_timeout
     Longer than the pool's own limits: the client sees the pool's answer, and not a 504 of Caddy.
 keepalive off
-    A kept connection is one worker's, and a request on it waits while that worker is busy.
+    A new connection goes to an idle worker at once. A request on a kept one, whose worker is busy, may wait some 30 ms
+    until the pool passes it on.
 keepalive [0-9]
-    An idle connection costs our workers nothing; but it is one worker's, and a request on it waits while that worker
-    is busy. Less than the pool's KeepAliveTimeout: no request is sent on a connection that is just being closed.
+    An idle connection costs our workers nothing, and a request on one whose worker is busy is passed on by the pool
+    within some 30 ms (ShareConnections). Less than the pool's KeepAliveTimeout: no request is sent on a
+    connection that is just being closed.
 compression off
     Otherwise Caddy asks for gzip by itself, and unpacks it.
 transport fastcgi

@@ -31,10 +31,11 @@ del-header forwarded
 timeout server
     Longer than the pool's own limits: the client sees the pool's answer, and not a 504 of HAProxy.
 http-reuse never
-    A kept connection is one worker's, and a request on it waits while that worker is busy.
+    A new connection goes to an idle worker at once. A request on a kept one, whose worker is busy, may wait some 30 ms
+    until the pool passes it on.
 http-reuse safe
-    An idle connection costs our workers nothing; but it is one worker's, and a request on it waits while that worker
-    is busy.
+    An idle connection costs our workers nothing, and a request on one whose worker is busy is passed on by the pool
+    within some 30 ms (ShareConnections).
 pool-purge-delay
     Less than the pool's KeepAliveTimeout: no request is sent on a connection that is just being closed.
 path-info
