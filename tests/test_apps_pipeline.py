@@ -295,7 +295,8 @@ def test_what_is_not_xml_goes_through_as_it_is(tmp_path: Path) -> None:
     chain = Chain(Files(str(tmp_path)), [str(write(tmp_path / "s.xsl", XSL.format(COPY)))])
     asked = Client(Pipeline(source("<a/>", content_type="text/plain"), chain))
     assert (asked.get("/").data, asked.get("/").headers["Content-Type"]) == (b"<a/>", "text/plain")
-    assert asked.post("/?x=1").headers["X-Own"] == "x=1"
+    assert asked.get("/?x=1").headers["X-Own"] == asked.post("/?x=1").headers["X-Own"] == "x=1"
+    assert b"".join(asked.head("/").iter_encoded()) == b""
 
 
 def test_head_has_the_length_of_the_page_and_no_body(tmp_path: Path) -> None:

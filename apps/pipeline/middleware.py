@@ -50,10 +50,11 @@ class Page:
 class Pipeline:
     """``application`` with its XML pages sent through ``chain``.
 
-    ``query``: the query is part of the key, and shown to the application, and to stylesheets as parameter ``query``.
+    ``query``: the query is part of the key, and shown to the application, and to stylesheets as parameter ``query``;
+    otherwise it is shown to nobody, also for pages that are not XML.
     """
 
-    def __init__(self, application: Callable[..., Iterable[bytes]], chain: Chain, query: bool = False) -> None:
+    def __init__(self, application: Callable[..., Iterable[bytes]], chain: Chain, query: bool = True) -> None:
         self.application = application
         self.chain = chain
         self.query = query
@@ -65,7 +66,10 @@ class Pipeline:
         inner = Inner(self.application, self._choose_environ(environ))
         if not inner.is_xml:
             start_response(inner.status, inner.fields)
-            return inner
+            if environ["REQUEST_METHOD"] == "GET":
+                return inner
+            inner.close()
+            return []
         try:
             return self._transform(inner, environ, start_response)
         finally:
