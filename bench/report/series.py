@@ -18,9 +18,11 @@ from bench.summary import sample_rate
 
 DIP = 0.8
 """Part of the median below which a sample is called a dip."""
+DRAWN = 1.5
+"""Part of the median up to which a sample is drawn: what is asked is where it falls."""
 NOTE = (
     "Each sample's rate as a part of the contender's median, by the requests that it had answered until then, those of "
-    "discarded samples among them."
+    f"discarded samples among them. What is above {DRAWN:g} is drawn there."
 )
 MANY = 12
 
@@ -55,7 +57,8 @@ def make_series(run: Run, title: str, case: str, names: Sequence[str]) -> Sectio
         samples = [s for s in run.samples if s.contender == name and s.scenario == case and s.requests]
         if len(samples) > 1:
             points = list_points(samples)
-            lines.append(Line(labels[name], points, f"s{number % 8}"))
+            drawn = tuple((answered, min(value, DRAWN)) for answered, value in points)
+            lines.append(Line(labels[name], drawn, f"s{number % 8}"))
             words.append(tell_dips(labels[name], points))
     if not lines:
         return Section(title, (Words(("Fewer than two samples: there is nothing to draw.",)),))

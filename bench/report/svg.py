@@ -279,7 +279,7 @@ def draw_lines(lines: Sequence[Line], unit: str, title: str, width: int, style: 
         parts.append(text(width - right + 8, place + 4, shorten(item.label, right - 12), f"{item.style} name"))
     for moment in (begin, end):
         anchor = "start" if moment == begin else "end"
-        parts.append(text(across(moment), top + height + LINE, f"{moment:.1f}", "tick", anchor))
+        parts.append(text(across(moment), top + height + LINE, f"{moment:,.1f}".removesuffix(".0"), "tick", anchor))
     parts.append(text((left + width - right) / 2, top + height + 2 * LINE, unit, "axis", "middle"))
     return frame(width, top + height + 2 * LINE + 8, title, parts, style)
 
