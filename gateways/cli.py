@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gateways.config.settings import ServerSettings
     from gateways.core.errors import ConfigurationError
+    from gateways.core.interfaces import Log
     from gateways.entry import FileEntry, ObjectEntry
     from gateways.start import Start
 
@@ -230,6 +231,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     serve.add_argument("target", nargs="?", metavar="TARGET", help="FILE.py, FILE.py:NAME, MODULE:NAME or a program")
     serve.add_argument("--config", metavar="FILE", help="serve what this configuration says")
+    serve.add_argument(
+        "--reload", action="store_true", help="for development: new workers whenever a file of the application changes"
+    )
     add_options(serve)
     serve.set_defaults(run=run_serve)
     reload = commands.add_parser("reload", help="make a running server reload, and say how it went", allow_abbrev=False)
@@ -266,7 +270,7 @@ def describe_unknown(word: str) -> str:
     if not word.startswith("-"):
         return f'"{word}" is one argument too many (gateways --help)'
     option = word.partition("=")[0]
-    known = ["--config", *(directive.flag for directive in DIRECTIVES if directive.name != "Target")]
+    known = ["--config", "--reload", *(directive.flag for directive in DIRECTIVES if directive.name != "Target")]
     return f'there is no option "{option}"{suggest(option, known)}'
 
 
@@ -418,12 +422,13 @@ def run_serve(options: argparse.Namespace) -> int:
     from gateways import server
     from gateways.announcement import format_announcement
     from gateways.core.errors import GatewayError
-    from gateways.errorlog import open_log
 
     try:
-        log = open_log("gateways", settings.error_log, settings.log_level)
-    except OSError as error:
-        return complain(f"the error log cannot be opened: {settings.error_log}: {error.strerror}")
+        log, slow_log = open_logs(settings)
+        if options.reload:
+            begin_reloading()
+    except GatewayError as error:
+        return complain(str(error))
 
     def reload() -> ServerSettings:
         fresh, mistakes = read_given(options, folder)
@@ -438,12 +443,42 @@ def run_serve(options: argparse.Namespace) -> int:
         status = settings.status_listen
         sys.stdout.write(format_announcement(settings.pools, addresses, os.getpid(), reloaded, status=status))
         sys.stdout.flush()
+        if options.reload:
+            from gateways.reloading import spawn_watcher
+
+            spawn_watcher(settings)
 
     try:
-        return server.serve(settings, reload=reload, log=log, announce=announce)
+        return server.serve(settings, reload=reload, log=log, announce=announce, slow_log=slow_log)
     except GatewayError as error:
         complain(str(error))
         return FAILED
+
+
+def open_logs(settings: ServerSettings) -> tuple[Log, Log | None]:
+    """Return (error log, slow log if it is another). Raise ``ConfigurationError`` when one cannot be opened."""
+    from gateways.core.errors import ConfigurationError
+    from gateways.errorlog import open_log
+
+    try:
+        log = open_log("gateways", settings.error_log, settings.log_level)
+    except OSError as error:
+        raise ConfigurationError(f"the error log cannot be opened: {settings.error_log}: {error.strerror}") from error
+    if not settings.slow_log:
+        return log, None
+    try:
+        return log, open_log("gateways.slow", settings.slow_log, "info")
+    except OSError as error:
+        raise ConfigurationError(f"the slow log cannot be opened: {settings.slow_log}: {error.strerror}") from error
+
+
+def begin_reloading() -> None:
+    """See that files can be watched, and that no compiled file hides an edited one. Raise ``ConfigurationError``."""
+    from gateways.reloading import check_library
+
+    check_library()
+    # A compiled file knows its source by size and whole second: an edit may change neither.
+    sys.dont_write_bytecode = True
 
 
 def run_reload(options: argparse.Namespace) -> int:
@@ -494,8 +529,13 @@ def read_given(options: argparse.Namespace, folder: str) -> tuple[ServerSettings
     from gateways.config.reader import read_configuration
 
     if options.target is not None:
-        return read_options(options.target, options, folder)
-    settings, mistakes = read_configuration(options.config)
-    if settings is None:
-        return None, mistakes
-    return override_settings(settings, options, folder)
+        settings, mistakes = read_options(options.target, options, folder)
+    else:
+        settings, mistakes = read_configuration(options.config)
+        if settings is not None:
+            settings, mistakes = override_settings(settings, options, folder)
+    if settings is not None and options.reload:
+        from gateways.reloading import soften
+
+        settings = soften(settings)
+    return settings, mistakes

@@ -346,11 +346,12 @@ def serve(
     reload: Callable[[], ServerSettings],
     log: Log,
     announce: Callable[[list[str]], None],
+    slow_log: Log | None = None,
 ) -> int:
     """Run the supervisor until it is told to stop. Return its exit status.
 
     ``reload`` gives the settings anew on HUP; ``announce`` is called once with the addresses that are listened on, when
-    signals are obeyed.
+    signals are obeyed. ``slow_log``: for requests that take too long, where that is not ``log``.
     Raise ``ConfigurationError`` when the first settings cannot be served.
     """
     import os
@@ -393,7 +394,7 @@ def serve(
         return first.pop()
 
     succession = Succession(predecessor=predecessor, left=left)
-    return Supervisor(load, log, pid_file, succession, Notifier(os.environ), port).run()
+    return Supervisor(load, log, pid_file, succession, Notifier(os.environ), port, slow_log).run()
 
 
 def ask_reload(pid_file: str, patience: float) -> None:

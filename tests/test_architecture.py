@@ -30,6 +30,7 @@ ALLOWED = {
     "entry": {"core", "config", "process", "listening", "server", "start"},
     "announcement": {"config"},
     "statusview": {"core", "process"},
+    "reloading": {"core", "config", "errorlog"},
     "gunicorn": {"core", "serve", "config", "listening", "server", "accesslog"},
     "logfile": set(),
     "errorlog": {"logfile"},
@@ -46,6 +47,7 @@ ALLOWED = {
         "audit",
         "auditing",
         "announcement",
+        "reloading",
         "statusview",
     },
     "__main__": {"cli"},
@@ -61,7 +63,11 @@ WORLD_FREE = {"core", "wire"}
 """Parts that may know nothing of the operating system."""
 
 
-GUESTS = {"gateways/gunicorn.py": {"gunicorn"}, "gateways/process/metrics.py": {"prometheus_client"}}
+GUESTS = {
+    "gateways/gunicorn.py": {"gunicorn"},
+    "gateways/process/metrics.py": {"prometheus_client"},
+    "gateways/reloading.py": {"watchfiles"},
+}
 """Modules that stand on another package -> which. Nothing of ours imports such a module but when it is asked for."""
 
 

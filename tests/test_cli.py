@@ -52,6 +52,7 @@ WRONG = [
      f"gateways: --max-servers cannot be given with --config: write MaxServers in {ROOT}/{MODES}"),
     (["serve", "--config", "none.toml"], "none.toml: the configuration cannot be read: No such file or directory"),
     (["serve", "apps/hello.py", "--error-log", "/"], "gateways: the error log cannot be opened: /: Is a directory"),
+    (["serve", "apps/hello.py", "--slow-log", "/"], "gateways: the slow log cannot be opened: /: Is a directory"),
     (["check"],
      "gateways: the following arguments are required: --config (gateways check --help explains the options)"),
     (["check", "--config", "none.toml"], "none.toml: the configuration cannot be read: No such file or directory"),

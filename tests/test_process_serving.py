@@ -234,3 +234,17 @@ def test_p03_a_peak_that_may_be_a_child_s_is_said_to_be(tmp_path: Path, app: str
 def read_state(pid: int) -> str:
     """The state letter of a process."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_the_slow_log_is_a_file_of_its_own(tmp_path: Path) -> None:
+    slow = tmp_path / "slow.log"
+    slow.write_text("")
+    options = ("--slow-log", str(slow), "--slow-request-timeout", "0.2", "--start-servers", "1", "--max-servers", "1")
+    with serving(tmp_path, "tests/apps/probe.py", *options) as server, server.connect() as sock:
+        slow.rename(tmp_path / "slow.log.1")
+        server.process.send_signal(signal.SIGUSR1)
+        sock.sendall(b"GET /wait/2.5 HTTP/1.1\r\nHost: h\r\n\r\n")
+        wait_until(lambda: slow.exists() and "newest call first: wait (" in slow.read_text(), "the stack")
+        record = slow.read_text().splitlines()[0]
+        assert re.search(r"Z \[\d+\] warning: worker \d+ \(pool main\) is slow: GET /wait/2.5 for \d\.\d s$", record)
+        assert (tmp_path / "slow.log.1").read_text() == ""

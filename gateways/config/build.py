@@ -53,6 +53,7 @@ def build_server(
                     place.line_of("listen"),
                 )
     check_folder(section, "error_log", "ErrorLog", mistakes)
+    check_folder(section, "slow_log", "SlowLog", mistakes)
     return ServerSettings(file=file, pools=tuple(pool for pool, _ in pools), **section.values)
 
 

@@ -82,6 +82,11 @@ DIRECTIVES: tuple[Directive, ...] = (
         "The file that messages are appended to; standard error if none is named. A file that was moved away is "
         "opened again under its name.",
     ),
+    Directive(
+        "SlowLog", _SERVER, kinds.PATH, "",
+        "The file for what SlowRequestTimeout and RequestTimeout find: process, request, age and the stack of every "
+        "thread; the error log if none is named. A file that was moved away is opened again under its name.",
+    ),
     Directive("LogLevel", _SERVER, choice(*LOG_LEVELS), "info", "The least important messages that are written."),
     Directive(
         "PidFile", _SERVER, kinds.PATH, "",
@@ -192,7 +197,8 @@ DIRECTIVES: tuple[Directive, ...] = (
     ),
     Directive(
         "SlowRequestTimeout", _POOL, number("seconds", 0, _DAY), 0.0,
-        "A request that takes longer is logged with its age and the stack of every thread, and goes on.", "seconds",
+        "A request that takes longer is logged (SlowLog) with its age and the stack of every thread, and goes on.",
+        "seconds",
         zero="never",
     ),
     Directive(

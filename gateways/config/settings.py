@@ -109,6 +109,7 @@ class ServerSettings:
 
     file: str
     error_log: str
+    slow_log: str
     log_level: str
     pid_file: str
     status_listen: str

@@ -61,12 +61,14 @@ class Question(NamedTuple):
 class Interrogator:
     """Asks workers for their stacks, one at a time. ``fd``: the memory that they write to.
 
-    ``apologies``: what answers for those that are killed.
+    ``apologies``: what answers for those that are killed. ``slow_log``: where the answers are written; a death is
+    written to ``log``.
     """
 
-    def __init__(self, log: Log, apologies: Apologies) -> None:
+    def __init__(self, log: Log, slow_log: Log, apologies: Apologies) -> None:
         self.fd = os.memfd_create("stacks", os.MFD_CLOEXEC)
         self._log = log
+        self._slow_log = slow_log
         self._apologies = apologies
         self._cases: deque[Case] = deque()
         self._question: Question | None = None
@@ -130,12 +132,12 @@ class Interrogator:
         if child.state is State.DEAD:
             return
         # The question itself ends some calls, and a request may end meanwhile by itself: it was slow all the same.
-        self._log.warning(
+        self._slow_log.warning(
             "worker %d (pool %s) is slow: %s for %.1f s%s",
             child.pid, child.generation.pool.name, request, now - since, "" if case.open else ", and has just ended",
         )  # fmt: skip
         for line in format_stacks(text):
-            self._log.warning("worker %d, %s", child.pid, line)
+            self._slow_log.warning("worker %d, %s", child.pid, line)
         if case.kill and case.open:
             self._log.error(
                 "worker %d is killed: %s has taken longer than RequestTimeout (%g s)",

@@ -59,7 +59,8 @@ class Supervisor:
 
     ``load()`` gives the pools, at first and again on HUP; whatever it raises then keeps the old ones. ``pid_file`` is
     claimed already, and released at the end. ``port``: where the status is shown. Without ``succession`` there is no
-    successor. ``notifier``: tells the service manager.
+    successor. ``notifier``: tells the service manager. ``slow_log``: for requests that take too long; ``log``
+    if not given.
     """
 
     _signals: SignalQueue
@@ -74,9 +75,11 @@ class Supervisor:
         succession: Succession | None = None,
         notifier: Notifier | None = None,
         port: StatusPort | None = None,
+        slow_log: Log | None = None,
     ) -> None:
         self._load_pools = load
         self._log = log
+        self._slow_log = slow_log or log
         self._pid_file = pid_file
         self._succession = succession
         self._notifier = notifier or Notifier({})
@@ -108,7 +111,7 @@ class Supervisor:
 
     def _supervise(self, pools: Sequence[Pool]) -> int:
         apologies = Apologies(self._log)
-        self._stacks = Interrogator(self._log, apologies)
+        self._stacks = Interrogator(self._log, self._slow_log, apologies)
         self._household = Household(Bell(), Bell(), self._stacks.fd, apologies, self._give_up, self._release, self._log)
         self._keepers = [Keeper(pool, self._household, self._stacks) for pool in pools]
         for keeper in self._keepers:
