@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from bench import commands, compare, peers
+from bench import commands, compare, models, peers
 from bench.outcome import show_run
 from bench.progress import TextProgress
 from bench.results import read_run
@@ -43,6 +43,9 @@ def make_parser() -> argparse.ArgumentParser:
     commands.add_floor_arguments(least)
     others = subcommands.add_parser("wires", help="our wires against flup, uWSGI and gunicorn (about 3 minutes)")
     commands.add_wires_arguments(others)
+    steps = subcommands.add_parser("models", help="what each step of the in-process CGI emulation costs (20 s)")
+    models.add_arguments(steps)
+    steps.set_defaults(run=models.run_models)
     table = subcommands.add_parser("peers", help="which servers of others are installed, and install them")
     peers.add_arguments(table)
     table.set_defaults(run=peers.run_peers)

@@ -174,6 +174,36 @@ def draw_bar(bar: Bar, axis: Axis, y: float, step: float, width: int, narrow: bo
     return parts
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a whole: its name, what it comes to, and its colour."""
+
+    label: str
+    value: float
+    style: str = "s0"
+
+
+def draw_stack(parts: Sequence[Part], unit: str, title: str, width: int, style: str) -> str:
+    """Return one bar made of parts, on a plain scale from zero, and their names and values below in its order."""
+    left, right, height, top = 8, 8, 34, 8
+    whole = sum(part.value for part in parts) or 1.0
+    drawn, x, y = [], float(left), top + height + 2 * LINE
+    for part in parts:
+        span = (width - left - right) * part.value / whole
+        drawn.append(rectangle(round(x, 1), top, round(max(span - 1, 0.5), 1), height, f"{part.style} fill"))
+        x += span
+    drawn.append(text(width - right, top + height + LINE, f"{significant(whole)} {unit}", "axis", "end"))
+    for part in parts:
+        share = f"{significant(part.value)}  ({100 * part.value / whole:.0f} %)"
+        drawn += [
+            rectangle(left, y - 10, 12, 12, f"{part.style} fill"),
+            text(left + 20, y, shorten(part.label, width - 150)),
+            text(width - right, y, share, "value", "end"),
+        ]
+        y += LINE + 6
+    return frame(width, y, title, drawn, style)
+
+
 def spread_labels(wanted: Sequence[float], gap: float, top: float, bottom: float) -> list[float]:
     """Return places near the wanted ones, in their order, at least ``gap`` apart and within the bounds if they fit."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])

@@ -20,10 +20,34 @@ from gateways.execution.watch import NOTES, install
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gateways.core.interfaces import Exchange
     from gateways.execution.sources import Script, ScriptFolder, SingleScript
 
 STDIO = ("object", "descriptor")
+
+
+class Parts:
+    """What every recipe is cooked with: who makes environments, who keeps the process's state, who takes the output.
+
+    Others than these are for measurements of what each of them costs.
+    """
+
+    __slots__ = ("environment", "reply", "state")
+
+    def __init__(
+        self,
+        environment: Callable[[tuple[str, ...], bool], EnvironmentPlan] = EnvironmentPlan,
+        state: Callable[[], ProcessState] = ProcessState,
+        reply: Callable[[Exchange, str], Reply] = Reply,
+    ) -> None:
+        self.environment = environment
+        self.state = state
+        self.reply = reply
+
+
+PARTS = Parts()
 
 
 class ScriptModel:
@@ -31,7 +55,7 @@ class ScriptModel:
 
     ``source``: where scripts are found. ``recipe``: a row of ``recipes``. ``stdio``: ``"object"`` (fast) or
     ``"descriptor"`` (child processes of a script can read the body). ``passed``: names of the server's own variables
-    that reach scripts. ``pass_authorization``: whether the client's credentials do.
+    that reach scripts. ``pass_authorization``: whether the client's credentials do. ``parts``: see ``Parts``.
     """
 
     def __init__(
@@ -42,12 +66,14 @@ class ScriptModel:
         stdio: str = "object",
         passed: tuple[str, ...] = PASSED,
         pass_authorization: bool = False,
+        parts: Parts = PARTS,
     ) -> None:
         if stdio not in STDIO:
             raise ConfigurationError(f"stdio {stdio!r} is unknown: it is one of {', '.join(STDIO)}")
         self.name = name
         self._source = source
         self._recipe = recipe
+        self._parts = parts
         self._spools = stdio == "descriptor"
         self._passed = passed
         self._pass_authorization = pass_authorization
@@ -68,8 +94,8 @@ class ScriptModel:
             except ScriptError:
                 pass  # the first request says it, and the next one may find the script mended
         install()
-        self._environment = EnvironmentPlan(self._passed, self._pass_authorization)
-        self._state = ProcessState()
+        self._environment = self._parts.environment(self._passed, self._pass_authorization)
+        self._state = self._parts.state()
         self._stdio = share_stdio()
 
     def close(self) -> None:
@@ -101,7 +127,7 @@ class ScriptModel:
         length = 0 if body is None else body.length
         variables = self._environment.format_environment(exchange.request, script, length)
         before = recipe.before()
-        reply = Reply(exchange, script.path)
+        reply = self._parts.reply(exchange, script.path)
         module = recipe.namespace(program)
         ending = FAILED
         NOTES.log = log
