@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import resource
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -34,9 +35,15 @@ def application(environ, start_response):
         environ["wsgi.errors"].write("first\\n2026-11-30 00:00:00.000Z [1] error: FORGED\\r\\x1b[2J\\n")
     if path == "/slow":
         time.sleep(0.2)
+    if path == "/closes":
+        start_response("200 OK", [*fields, ("Content-Length", "4")])
+        return Closes([b"done"])
     size = len(environ["wsgi.input"].read())
     start_response("200 OK", fields)
     return [b"%d %d %d" % (os.getpid(), size, os.dup(0))] if path == "/fd" else [b"%d %d" % (os.getpid(), size)]
+class Closes(list):
+    def close(self):
+        time.sleep(0.1)  # the worker has more to do between its answer and the end of the connection
 """
 SAID = (r"\] (warning|error): .*(first|FORGED)",)
 
@@ -106,6 +113,24 @@ def test_F16_what_an_application_logs_forges_no_record(server: Server, wire: str
     assert all(re.match(r"\S+ \S+ \[(?!1\])\d+\] \w+: ", line) for line in lines), lines
     assert "\x1b" not in server.read_log()
     assert "\r" not in server.read_log()
+
+
+def test_b113_p10_the_last_answer_of_a_retiring_worker_arrives_with_the_end_of_its_connection(
+    app: Path, tmp_path: Path
+) -> None:
+    options = ["--bind", "fastcgi://127.0.0.1:0", "--process-manager", "static", "--max-servers", "1"]
+    data = fastcgi.request([*variables("/closes", None), (b"CONTENT_LENGTH", b"")], keep=1)
+    with serving(tmp_path, str(app), *options) as server, server.connect(wire="fastcgi") as sock:
+        for last in (False, True):
+            if last:
+                server.process.send_signal(signal.SIGHUP)
+                server.wait_for_log("generation 2 of pool main serves")
+            sock.sendall(data)
+            answer = b""
+            while not answer.endswith(fastcgi.rec(fastcgi.END, bytes(8))):
+                answer += sock.recv(65536)
+        # Not BlockingIOError: a front that asked at once would know that it must not ask here again.
+        assert sock.recv(1, socket.MSG_DONTWAIT) == b""
 
 
 SENDFILE = ("X-Sendfile-Type: X-Accel-Redirect", "X-Accel-Mapping: /=/etc/", "X-Sendfile: /etc/passwd")

@@ -110,7 +110,11 @@ def run(trial: Trial) -> None:
         stack.pop_all().close()
         judge(trial, server, loads, registers, (reloads, successions))
         if front_log:
-            trial.findings.claim("nginx has nothing to complain of", not said, said[0] if said else "nothing")
+            trial.findings.claim(
+                "nginx has nothing to complain of",
+                not said,
+                f"{len(said)} times, the first: {said[0]}" if said else "nothing",
+            )
 
 
 def exercise(server: Gateways, trial: Trial, reloads: int, successions: int) -> tuple[Register, Register]:

@@ -133,6 +133,10 @@ class Wire(Protocol):
         """True when the peer has said, or its protocol says, that it sends nothing after the last request taken."""
 
     @property
+    def announces_end(self) -> bool:
+        """True when the peer is told, before or with a response, that its connection ends afterwards."""
+
+    @property
     def cut_needs_reset(self) -> bool:
         """True when some peers can tell an incomplete response only by a connection reset (close-delimited HTTP).
 

@@ -218,6 +218,18 @@ class Connection:
         with self._borrow_socket() as sock:
             sock.shutdown(socket.SHUT_WR)
 
+    def hold_back(self) -> None:
+        """Have the end of the last response and the end of the connection arrive together, where the kernel can.
+
+        A front that hears of the one before the other sends another request in between (nginx, FastCGI), and answers
+        502 if it may not send that twice. The pieces of a response may come up to 0.2 s later (TCP_CORK, tcp(7)).
+        """
+        try:
+            with self._borrow_socket() as sock:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+        except OSError:
+            pass  # a UNIX socket
+
     def reset(self) -> bool:
         """Make the coming close a reset, for a peer that could not otherwise tell that its response is incomplete.
 

@@ -415,6 +415,8 @@ class ConnectionLoop:
         self.served += 1
         if self.served == self.max_requests or self.stop_kind:
             connection.last = True
+            if not connection.wire.announces_end:
+                connection.hold_back()
         exchange = self._open_exchange(connection, request, self.mounts, self.log)
         try:
             mount = self.mounts.take(request)

@@ -57,6 +57,7 @@ class AJPWire:
     )  # fmt: skip
 
     cut_needs_reset = False
+    announces_end = True
     peer_is_done = False
     request_id = 0
 

@@ -45,6 +45,7 @@ class FastCGIWire(FastCGIInput):
     __slots__ = ()
 
     cut_needs_reset = True
+    announces_end = False
     # A client may end a DATA stream after the request (flup's does), which nobody here waits for.
     peer_is_done = False
 

@@ -66,6 +66,7 @@ class HTTPWire:
     )
 
     request_id = 0
+    announces_end = True
 
     def __init__(
         self, endpoint: Endpoint, peer: object, limits: WireLimits, date: Callable[[], str] | None = None

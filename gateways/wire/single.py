@@ -16,6 +16,7 @@ class SingleExchange:
 
     _left: int
     peer_is_done = True
+    announces_end = True
     request_id = 0
 
     def body_complete(self) -> bool:
