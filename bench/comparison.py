@@ -196,7 +196,7 @@ def prepare_course(plan: Plan, case: Case, run: Run, stage: Stage, rights: dict[
         rights.setdefault(page.name, got)
         if page.same != "pattern":
             scenario.lengths[part.name] = len(got.body)
-        contenders[part.name].command = stage.open_service(part.service).describe()
+        contenders[part.name].command = stage.describe(part.service)
         course.targets.append(target)
     names = [target.name for target in course.targets]
     course.orders = plan_orders(names, run.rounds, run.seed + plan.cases.index(case)) if names else []
@@ -283,7 +283,8 @@ def run_plan(plan: Plan, run: Run, budget: float, driver: Driver, path: Path, pr
         warm_courses(courses, driver, conditions)
         left = (conditions.deadline - time.monotonic()) * PART_FOR_SAMPLES
         run.seconds = conditions.seconds = run.seconds or choose_seconds(courses, run, left)
-        progress.say(f"{run.rounds} rounds of {run.seconds:g} s for each; seed {run.seed}")
+        rounds = f"{run.rounds} round{'s' if run.rounds != 1 else ''}"
+        progress.say(f"{rounds} of {run.seconds:g} s for each; seed {run.seed}")
         measure_rounds(run, courses, driver, conditions, first, lambda: write_run(run, path), progress)
         add_memory(run, plan, stage)
     run.plan["done"] = True

@@ -84,6 +84,15 @@ class Stage:
         service = self.plan.service(name)
         return self.open(name, lambda folder: make_recipe(service, folder, self.peers))
 
+    def describe(self, name: str) -> str:
+        """Return a service's command line for a reader, without the names of this run's folders."""
+        return (
+            self.open_service(name)
+            .describe()
+            .replace(str(self.folders[name]), "FOLDER")
+            .replace(sys.executable, "python")
+        )
+
     def open_front(self, name: str, service: Service, reuse: bool, ready: str) -> Server:
         """Return a front server that stands before a service; raise ``ServerFailed``."""
         port = self.open_service(service.name).port

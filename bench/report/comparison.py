@@ -57,6 +57,7 @@ def make_document(run: Run) -> Document:
             *(make_series(run, row["title"], row["case"], row["contenders"]) for row in plan.get("series", ())),
             *(section for section in cases if section.blocks),
             Section("Memory", (memory_table(run),), brief=False),
+            Section("How the servers were started", (command_facts(run),), brief=False),
             Section("Doubts", (Words((*find_unrest(run), *tell_doubts(run, []))),)),
             Section("How it was measured", (Facts(tuple(fact_rows(run))),), brief=False),
             Section("What these numbers do not show", (Words(tuple(plan["shows_not"])),), brief=False),
@@ -273,12 +274,21 @@ def steadiness(run: Run, scenario: Scenario, rows: Sequence[Row], styles: dict[s
 def memory_table(run: Run) -> Table:
     """Return the memory of each server, whole."""
     rows = tuple(
-        (contender.label, significant(contender.memory[0] / (1 << 20)), contender.command)
+        (contender.label, significant(contender.memory[0] / (1 << 20)))
         for contender in run.contenders
         if contender.memory
     )
     note = "Proportional set size of all processes of the server that serves the contender, after the load."
-    return Table((("contender", ""), ("memory", "MiB"), ("served by", "")), rows, (note,) if rows else ())
+    return Table((("contender", ""), ("memory", "MiB")), rows, (note,) if rows else ())
+
+
+def command_facts(run: Run) -> Facts:
+    """Return how each server was started, and whom it serves."""
+    served: dict[str, list[str]] = {}
+    for contender in run.contenders:
+        if contender.command:
+            served.setdefault(contender.command, []).append(contender.label)
+    return Facts(tuple((", ".join(labels), command) for command, labels in served.items()))
 
 
 def find_unrest(run: Run) -> list[str]:

@@ -14,8 +14,9 @@ from bench.report.figures import plain, significant
 
 LINE = 15
 """Pixels between the base lines of two texts."""
-LETTER = 7.2
-"""Pixels that a letter of a name takes at most, on average."""
+LETTER = 8.4
+WIDTHS = {**dict.fromkeys("mwMW@%", 12.8), **dict.fromkeys("ijlI|.,:;'()[]/ ", 5.2), **dict.fromkeys("frt-", 6.2)}
+"""Pixels that a letter takes at most in a wide font: most of them, and those that differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +115,35 @@ MANY = 12
 
 
 def fit_names(names: Sequence[str], least: int) -> int:
-    """Return the pixels that names before a drawing take."""
-    return max(least, round(LETTER * max(map(len, names), default=0)) + 16)
+    """Return the pixels that names beside a drawing take."""
+    return max(least, round(max(map(measure_text, names), default=0)) + 16)
+
+
+def measure_text(words: str) -> float:
+    """Return the pixels that a text takes at most."""
+    return sum(WIDTHS.get(letter, LETTER) for letter in words)
 
 
 def shorten(name: str, pixels: float) -> str:
     """Return a name that fits into so many pixels, with an ellipsis where it is cut."""
-    room = max(1, int(pixels / LETTER))
-    return name if len(name) <= room else name[: room - 1] + "…"
+    if measure_text(name) <= pixels:
+        return name
+    while name and measure_text(name) > pixels - LETTER:
+        name = name[:-1]
+    return name.rstrip() + "…"
+
+
+def label_tick(x: float, y: float, words: str, width: float) -> str:
+    """Return the text below an axis at ``x``, which ends at the drawing's edge if it would lie beyond."""
+    half = measure_text(words) / 2
+    return text(min(x, width - half), y, words, "tick", "middle")
+
+
+def label_axis(left: float, right: float, y: float, words: str, width: float) -> str:
+    """Return what an axis is about, below its middle, within the drawing."""
+    words = shorten(words, width - 8)
+    half = measure_text(words) / 2
+    return text(min(max((left + right) / 2, half), width - half), y, words, "axis", "middle")
 
 
 def draw_bars(bars: Sequence[Bar], unit: str, title: str, width: int, style: str) -> str:
@@ -139,10 +161,10 @@ def draw_bars(bars: Sequence[Bar], unit: str, title: str, width: int, style: str
     parts = []
     for tick in axis.ticks():
         x = axis.place(tick)
-        parts += [line(x, top, x, bottom, "grid"), text(x, bottom + LINE, plain(tick), "tick", "middle")]
+        parts += [line(x, top, x, bottom, "grid"), label_tick(x, bottom + LINE, plain(tick), width)]
     for number, bar in enumerate(bars):
         parts += draw_bar(bar, axis, top + step * number, step, width, narrow)
-    parts.append(text((left + width - right) / 2, bottom + 2 * LINE + 3, unit, "axis", "middle"))
+    parts.append(label_axis(left, width - right, bottom + 2 * LINE + 3, unit, width))
     return frame(width, bottom + 2 * LINE + 10, title, parts, style)
 
 
@@ -241,7 +263,7 @@ def draw_latencies(
         points = " ".join(f"{across[p]:g},{axis.place(values[p]):g}" for p in percents if p in values)
         parts.append(f'<polyline points="{points}" class="{kind} stroke"/>')
         parts.append(text(width - right + 8, place + 4, shorten(name, right - 12), f"{kind} name"))
-    parts.append(text((left + width - right) / 2, top + height + 2 * LINE + 4, unit, "axis", "middle"))
+    parts.append(label_axis(left, width - right, top + height + 2 * LINE + 4, unit, width))
     return frame(width, top + height + 2 * LINE + 12, title, parts, style)
 
 
@@ -255,7 +277,7 @@ def draw_ratios(ratios: Sequence[Ratio], unit: str, title: str, width: int, styl
     parts = []
     for tick in axis.ticks():
         x = axis.place(tick)
-        parts += [line(x, top, x, bottom, "grid"), text(x, bottom + LINE, plain(tick), "tick", "middle")]
+        parts += [line(x, top, x, bottom, "grid"), label_tick(x, bottom + LINE, plain(tick), width)]
     for number, ratio in enumerate(ratios):
         y = top + step * number
         middle = y + (28 if narrow else step / 2)
@@ -273,7 +295,7 @@ def draw_ratios(ratios: Sequence[Ratio], unit: str, title: str, width: int, styl
             parts.append(f'<path d="M{x:g} {middle - 7:g} l6 7 l-6 7 l-6 -7 z" class="mark hollow"/>')
         shown = significant(ratio.value) + (f" / {significant(ratio.mark)}" if ratio.mark else "")
         parts.append(text(width - 8, y + 15 if narrow else middle + 4, shown, "value", "end"))
-    parts.append(text((left + width - right) / 2, bottom + 2 * LINE + 3, unit, "axis", "middle"))
+    parts.append(label_axis(left, width - right, bottom + 2 * LINE + 3, unit, width))
     return frame(width, bottom + 2 * LINE + 10, title, parts, style)
 
 
@@ -310,7 +332,7 @@ def draw_lines(lines: Sequence[Line], unit: str, title: str, width: int, style: 
     for moment in (begin, end):
         anchor = "start" if moment == begin else "end"
         parts.append(text(across(moment), top + height + LINE, f"{moment:,.1f}".removesuffix(".0"), "tick", anchor))
-    parts.append(text((left + width - right) / 2, top + height + 2 * LINE, unit, "axis", "middle"))
+    parts.append(label_axis(left, width - right, top + height + 2 * LINE, unit, width))
     return frame(width, top + height + 2 * LINE + 8, title, parts, style)
 
 
