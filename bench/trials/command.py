@@ -13,7 +13,7 @@ from bench.trials.findings import Findings, format_text, write_findings
 from bench.trials.harness import Trial
 from bench.trials.page import format_findings
 
-NAMES = ("reload", "spikes", "stuck", "asleep", "pinned", "full", "soak")
+NAMES = ("reload", "spikes", "stuck", "asleep", "pinned", "full", "leaks", "soak")
 """The trials: each a module here, with ``SUMMARY`` (a sentence), ``LENGTH`` (in words) and ``run(trial)``."""
 
 

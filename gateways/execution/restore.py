@@ -53,7 +53,7 @@ class ProcessState:
         self._showwarning = warnings.showwarning
         os.chdir(folder)
         notes.before_child = self._environment.publish
-        notes.children = notes.moved = False
+        notes.children = notes.moved = notes.opened = False
         notes.active = True
         sys.argv = [script]
         path.insert(0, folder)

@@ -10,6 +10,7 @@ import os
 from gateways.core.errors import ConfigurationError, ScriptError
 from gateways.execution.ending import FAILED, Ending, run_code, run_exits
 from gateways.execution.environment import PASSED, EnvironmentPlan
+from gateways.execution.leaks import Leaks, share_leaks
 from gateways.execution.recipes import CompileError, Program, Recipe
 from gateways.execution.reply import Reply
 from gateways.execution.restore import ProcessState, count_threads, join_threads
@@ -81,6 +82,7 @@ class ScriptModel:
         self._environment: EnvironmentPlan
         self._state: ProcessState
         self._stdio: ScriptStdio
+        self._leaks: Leaks
 
     def load(self) -> None:
         """Prepare this process: descriptors 0 and 1 become the scripts', and what scripts do to it is watched.
@@ -97,6 +99,7 @@ class ScriptModel:
         self._environment = self._parts.environment(self._passed, self._pass_authorization)
         self._state = self._parts.state()
         self._stdio = share_stdio()
+        self._leaks = share_leaks()
 
     def close(self) -> None:
         """Forget the compiled scripts and what their globals hold."""
@@ -141,6 +144,8 @@ class ScriptModel:
                 run_exits(log)
             recipe.discard(module)
             stdio.finish(reply)
+            if NOTES.opened and not NOTES.forked:
+                self._leaks.end(log, exchange)
         finally:
             if NOTES.forked:  # a child that the script forked has come to its end
                 os._exit(ending.status)

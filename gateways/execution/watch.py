@@ -27,10 +27,14 @@ class Notes:
     directory was changed, by whom and when ever. ``children``: a child process was made. ``variables``: names put into
     the C environment, as native strings.
     ``repairs``: what undoes each change, and its arguments. ``exits``: functions for the end of the run.
-    ``before_child``: called before a child process is made. ``log``: the current run's, for a last word.
+    ``before_child``: called before a child process is made. ``opened``: a file or a socket was opened, ``before_open``:
+    called before the first. ``folders``: temporary ones that were made. ``log``: the current run's, for a last word.
     """
 
-    __slots__ = ("active", "before_child", "children", "exits", "forked", "log", "moved", "repairs", "variables")
+    __slots__ = (
+        "active", "before_child", "before_open", "children", "exits", "folders", "forked", "log", "moved", "opened",
+        "repairs", "variables",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.active = False
@@ -42,7 +46,12 @@ class Notes:
         self.exits: list[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]] = []
         self.before_child: Callable[[], None] | None = None
         self.log: ScriptLog | None = None
+        self.opened = False
+        self.before_open: Callable[[], None] | None = None
+        self.folders: list[str] = []
 
+
+_MAX_FOLDERS = 100
 
 NOTES = Notes()
 """The notes of this process: all that is noted is process-wide, and a process has one run at a time."""
@@ -64,6 +73,19 @@ def _note_child(_args: tuple[Any, ...] = ()) -> None:
             NOTES.before_child()
 
 
+def _note_open(_args: tuple[Any, ...]) -> None:
+    if NOTES.active and not NOTES.opened:
+        NOTES.opened = True
+        if NOTES.before_open is not None:
+            NOTES.before_open()
+
+
+def _note_folder(args: tuple[Any, ...]) -> None:
+    if NOTES.active and len(NOTES.folders) < _MAX_FOLDERS:
+        NOTES.opened = True
+        NOTES.folders.append(os.fsdecode(args[0]))
+
+
 def _refuse_exec(_args: tuple[Any, ...]) -> None:
     """os.exec would put another program in the serving process's place; in a child of the script's it is right."""
     if NOTES.active and not NOTES.forked:
@@ -79,6 +101,9 @@ _EVENTS = {
     "os.fork": _note_child,
     "os.forkpty": _note_child,
     "os.posix_spawn": _note_child,
+    "open": _note_open,
+    "socket.__new__": _note_open,
+    "tempfile.mkdtemp": _note_folder,
     "os.system": _note_child,
     "subprocess.Popen": _note_child,
 }
