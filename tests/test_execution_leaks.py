@@ -38,17 +38,6 @@ def test_a_script_that_cleans_up_nothing_is_answered_and_bounded_and_named(
         "--environment", f"LEAKY_FOLDER={tmp_path}", "--model", "registry", "--namespace", namespace,
         "--process-manager", "static", "--max-servers", "2",
     )  # fmt: skip
-        "--environment",
-        f"LEAKY_FOLDER={tmp_path}",
-        "--model",
-        "registry",
-        "--namespace",
-        namespace,
-        "--process-manager",
-        "static",
-        "--max-servers",
-        "2",
-    )
     seen = []
     with serving(tmp_path, str(script), *words, wanted=SAID) as server:
         for number in range(RUNS):

@@ -6,6 +6,7 @@ import locale
 import os
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -240,15 +241,33 @@ def test_exit_functions_do_not_pile_up(model: str, tmp_path: Path) -> None:
 
 
 @EVERY_MODEL
-def test_a_thread_left_behind_has_the_worker_replaced_and_refuses_the_next_script(model: str, tmp_path: Path) -> None:
-    script = HEAD + "import threading\nthreading.Thread(target=threading.Event().wait, args=(60,), daemon=True).start()"
+def test_a_thread_left_behind_has_the_worker_replaced_and_what_it_has_accepted_run_elsewhere(
+    model: str, tmp_path: Path
+) -> None:
+    thread = "import threading\nthreading.Thread(target=threading.Event().wait, args=(60,), daemon=True).start()\n"
+    script = HEAD + "import os\nif os.environ['QUERY_STRING']:\n    exec(" + repr(thread) + ")\nprint(os.getpid())"
     path = write_script(tmp_path / "script.py", script)
-    first, second = run_calls(IN_PROCESS[model], SingleScript(str(path)), Call(), Call())
-    assert first.status == "200 OK"
-    assert first.recycling
+    calls = (Call(target="/?thread"), Call(), Call())
+    first, *others = run_calls(IN_PROCESS[model], SingleScript(str(path)), *calls)
+    assert (first.status, first.recycling) == ("200 OK", True)
     assert "script.py: left a thread running" in first.log
-    assert (second.error, second.code) == ("ScriptError", 500)
-    assert "more than one thread" in second.message
+    assert [(outcome.status, outcome.log) for outcome in others] == [("200 OK", "")] * 2
+    assert len({first.text, *(outcome.text for outcome in others)}) == 3, "each in a process of its own"
+
+
+@EVERY_MODEL
+def test_a_process_with_threads_of_others_runs_no_script(model: str, tmp_path: Path) -> None:
+    path = write_script(tmp_path / "script.py", HEAD)
+
+    def work() -> Outcome:
+        running = IN_PROCESS[model](SingleScript(str(path)))
+        running.load()
+        threading.Thread(target=threading.Event().wait, args=(60,), daemon=True).start()
+        return run_call(running, Call())
+
+    outcome = run_apart(work)
+    assert (outcome.error, outcome.code) == ("ScriptError", 500)
+    assert "more than one thread" in outcome.message
 
 
 @EVERY_MODEL

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 
 class GatewayError(Exception):
-    """Base of every exception that this package raises on purpose."""
+    """Base of every exception that this package raises on purpose. ``hint``: a sentence that a client may read, too."""
+
+    hint = ""
 
 
 class ProtocolError(GatewayError):

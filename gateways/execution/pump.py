@@ -252,6 +252,9 @@ def run_child(
         if fault:
             raise ScriptError(f"{log.name}: {fault}")
         reply.finish()
+    except ScriptError as error:
+        error.hint = log.hint
+        raise
     finally:
         if lingers:
             exchange.add_cleanup(lambda: end_lingering(pump, child, log))

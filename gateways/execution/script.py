@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateways.core.interfaces import Exchange
+    from gateways.core.interfaces import Exchange, ExecutionModel
     from gateways.execution.sources import Script, ScriptFolder, SingleScript
 
 STDIO = ("object", "descriptor")
@@ -83,6 +83,7 @@ class ScriptModel:
         self._state: ProcessState
         self._stdio: ScriptStdio
         self._leaks: Leaks
+        self._apart: ExecutionModel | None = None
 
     def load(self) -> None:
         """Prepare this process: descriptors 0 and 1 become the scripts', and what scripts do to it is watched.
@@ -104,11 +105,14 @@ class ScriptModel:
     def close(self) -> None:
         """Forget the compiled scripts and what their globals hold."""
         self._programs.clear()
+        if self._apart is not None:
+            self._apart.close()
 
     def run(self, exchange: Exchange) -> None:
         """Run the script that answers ``exchange``. Raise ``ScriptError`` when it does not."""
         if count_threads():
-            raise ScriptError("this process has more than one thread: no script can have it to itself")
+            self._run_apart(exchange)
+            return
         script = self._source.find(exchange.request)
         log = ScriptLog(exchange.log, script.path)
         try:
@@ -122,6 +126,21 @@ class ScriptModel:
                 self._run_program(exchange, script, program, log, body)
         else:
             self._run_program(exchange, script, program, log, None)
+
+    def _run_apart(self, exchange: Exchange) -> None:
+        """Run a script in a process of its own: an earlier one has left a thread in this process.
+
+        It is to be replaced for that, and answers what it has accepted. Raise ``ScriptError`` when the thread is
+        another's, as that of an application in the same pool.
+        """
+        if not NOTES.spoilt:
+            raise ScriptError("this process has more than one thread: no script can have it to itself")
+        if self._apart is None:
+            from gateways.execution.zygote import ZygoteModel
+
+            self._apart = ZygoteModel(self._source, passed=self._passed, pass_authorization=self._pass_authorization)
+            self._apart.load()
+        self._apart.run(exchange)
 
     def _run_program(
         self, exchange: Exchange, script: Script, program: Program, log: ScriptLog, body: RequestBody | None
@@ -156,9 +175,14 @@ class ScriptModel:
         recipe.modules(before, script.folder)
         log.finish()
         if count_threads():
+            NOTES.spoilt = True
             log.note("left a thread running: this process will be replaced")
             exchange.recycle()
-        answer(reply, log, ending, script.path)
+        try:
+            answer(reply, log, ending, script.path)
+        except ScriptError as error:
+            error.hint = log.hint
+            raise
 
 
 def answer(reply: Reply, log: ScriptLog, ending: Ending, path: str) -> None:

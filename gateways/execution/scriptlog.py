@@ -14,6 +14,11 @@ MAX_TOTAL = 262144
 """Bytes of standard error that one run may put into the log (C08); the rest is counted and dropped."""
 
 
+GONE = {"cgi": "legacy-cgi", "cgitb": "legacy-cgi"}
+"""Modules that scripts of old import and Python has no more -> the package on PyPI that has them."""
+_MISSING = "ModuleNotFoundError: No module named "
+
+
 def escape_line(text: str) -> str:
     """Return ``text`` with every unprintable character visible, so that it stays one line of a log (B135)."""
     if text.isprintable():
@@ -30,14 +35,25 @@ def format_exception(error: BaseException) -> bytes:
     return "".join(traceback.format_exception(error)).encode("utf-8", "backslashreplace")
 
 
-class ScriptLog:
-    """Lines of one run on their way to the log. ``name`` is the script's path, put before each line."""
+def find_hint(line: str) -> str:
+    """Return what to do about a missing module that an exception's last line names, ``""`` for any other line."""
+    if not line.startswith(_MISSING):
+        return ""
+    name = line[len(_MISSING) :].strip("'")
+    package = GONE.get(name)
+    return f"the module {name} is not in Python since 3.13: pip install {package}" if package else ""
 
-    __slots__ = ("_dropped", "_log", "_partial", "_room", "name")
+
+class ScriptLog:
+    """Lines of one run on their way to the log. ``name`` is the script's path, put before each line. ``hint``: what its
+    author may do about what a line said."""
+
+    __slots__ = ("_dropped", "_log", "_partial", "_room", "hint", "name")
 
     def __init__(self, log: Log, name: str) -> None:
         self._log = log
         self.name = name
+        self.hint = ""
         self._partial = b""
         self._room = MAX_TOTAL
         self._dropped = 0
@@ -77,4 +93,9 @@ class ScriptLog:
     def _write_line(self, line: bytes) -> None:
         text = line[:-1] if line.endswith(b"\r") else line
         if text:
-            self._log.error("%s: %s", self.name, escape_line(text.decode("utf-8", "backslashreplace")))
+            said = text.decode("utf-8", "backslashreplace")
+            self._log.error("%s: %s", self.name, escape_line(said))
+            hint = find_hint(said)
+            if hint:
+                self.hint = hint
+                self._log.error("%s: %s", self.name, hint)

@@ -28,12 +28,13 @@ class Notes:
     the C environment, as native strings.
     ``repairs``: what undoes each change, and its arguments. ``exits``: functions for the end of the run.
     ``before_child``: called before a child process is made. ``opened``: a file or a socket was opened, ``before_open``:
-    called before the first. ``folders``: temporary ones that were made. ``log``: the current run's, for a last word.
+    called before the first. ``folders``: temporary ones that were made. ``spoilt``: a
+    run has left a thread. ``log``: the current run's, for a last word.
     """
 
     __slots__ = (
         "active", "before_child", "before_open", "children", "exits", "folders", "forked", "log", "moved", "opened",
-        "repairs", "variables",
+        "repairs", "spoilt", "variables",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -47,6 +48,7 @@ class Notes:
         self.before_child: Callable[[], None] | None = None
         self.log: ScriptLog | None = None
         self.opened = False
+        self.spoilt = False
         self.before_open: Callable[[], None] | None = None
         self.folders: list[str] = []
 

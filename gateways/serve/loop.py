@@ -474,7 +474,7 @@ class ConnectionLoop:
             self._answer(exchange, error.status, error.message)
         elif isinstance(error, (LocalProtocolError, ScriptError)):
             self.log.error("%s: %s", exchange.describe(), error)
-            self._answer(exchange, error.status, "")
+            self._answer(exchange, error.status, error.hint)
         else:
             self.log.exception("%s: the application failed: %r", exchange.describe(), error)
             self._answer(exchange, 500, "")

@@ -141,7 +141,7 @@ def _fail(exchange: Exchange, error: BaseException, log: Log) -> int:
     else:
         log.exception("%s: the application failed: %r", exchange.describe(), error)
     try:
-        exchange.fail(status)
+        exchange.fail(status, error.hint if isinstance(error, ScriptError) else "")
     except ConnectionLost:
         pass
     return 1
