@@ -236,11 +236,15 @@ def read_library_functions() -> Names:
 
 
 def read_context() -> Names:
-    """Return context variables; the decimal context is a kind of its own."""
+    """Return context variables; the decimal context is a kind of its own.
+
+    One named after a loaded module is that library's own storage (asgiref's, in Django): what is put in it shows in
+    the answers.
+    """
     return {
         variable.name: f"{type(value).__name__} {id(value):x}"
         for variable, value in contextvars.copy_context().items()
-        if variable.name != "decimal_context"
+        if variable.name != "decimal_context" and variable.name not in sys.modules
     }
 
 
