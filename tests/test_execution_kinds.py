@@ -20,7 +20,18 @@ from pathlib import Path
 import pytest
 
 from gateways.execution.sources import SingleScript
-from tests.script_kinds import CUT, FLUSHED, FORKED, IN_PROCESS, KINDS, MODES, TYPE, Kind
+from tests.script_kinds import (
+    CUT,
+    CUT_OR_500,
+    FLUSHED,
+    FORKED,
+    IN_PROCESS,
+    KINDS,
+    MODES,
+    PAGE_500,
+    TYPE,
+    Kind,
+)
 from tests.script_runs import MODELS, Call, Outcome, run_apart, run_call, write_script
 from tests.servers import DEADLINE, Server, serving, wait_until
 
@@ -171,7 +182,9 @@ def test_a_kind_of_script(kind: Kind, mode: str, site: Site, tmp_path: Path) -> 
         mode, base + (kind.name or f"{kind.id}.py") + kind.target.replace("{mark}", str(mark)), kind.method,
         kind.fields, kind.sent,
     )  # fmt: skip
-    if body == CUT:
+    if body == CUT_OR_500 and answer.whole:
+        assert (answer.status, answer.body) == (500, PAGE_500.encode())
+    elif body in (CUT, CUT_OR_500):
         assert not answer.whole, answer
         assert status in (CUT, answer.status)
     else:
