@@ -422,8 +422,10 @@ def run_serve(options: argparse.Namespace) -> int:
     from gateways import server
     from gateways.announcement import format_announcement
     from gateways.core.errors import GatewayError
+    from gateways.start import take_activation
 
     try:
+        activated = take_activation(os.getpid())
         log, slow_log = open_logs(settings)
         if options.reload:
             begin_reloading()
@@ -449,7 +451,7 @@ def run_serve(options: argparse.Namespace) -> int:
             spawn_watcher(settings)
 
     try:
-        return server.serve(settings, reload=reload, log=log, announce=announce, slow_log=slow_log)
+        return server.serve(settings, reload=reload, log=log, announce=announce, slow_log=slow_log, activated=activated)
     except GatewayError as error:
         complain(str(error))
         return FAILED

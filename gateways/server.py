@@ -340,6 +340,17 @@ def reload_pools(
     return pools
 
 
+def check_activated(listeners: OpenListeners, pools: Sequence[Pool]) -> None:
+    """Raise ``ConfigurationError`` when a socket from the service manager is no pool's."""
+    from gateways.listening import format_address
+
+    for left in listeners.are_open() - {listener for pool in pools for listener in pool.listeners}:
+        raise ConfigurationError(
+            f"the service manager has passed a socket on {format_address(left)}, where no pool listens: "
+            "name this address in a pool's Listen, or take it out of the socket unit"
+        )
+
+
 def serve(
     settings: ServerSettings,
     *,
@@ -347,17 +358,19 @@ def serve(
     log: Log,
     announce: Callable[[list[str]], None],
     slow_log: Log | None = None,
+    activated: Sequence[socket.socket] = (),
 ) -> int:
     """Run the supervisor until it is told to stop. Return its exit status.
 
     ``reload`` gives the settings anew on HUP; ``announce`` is called once with the addresses that are listened on, when
     signals are obeyed. ``slow_log``: for requests that take too long, where that is not ``log``.
+    ``activated``: listening sockets from a service manager; each is the pool's whose ``Listen`` names its address.
     Raise ``ConfigurationError`` when the first settings cannot be served.
     """
     import os
 
     from gateways.listening import format_address, preload
-    from gateways.process.listeners import OpenListeners
+    from gateways.process.listeners import OpenListeners, adopt_socket
     from gateways.process.notify import Notifier
     from gateways.process.pidfile import PidFile
     from gateways.process.status import StatusPort
@@ -365,13 +378,15 @@ def serve(
     from gateways.process.supervisor import Supervisor
 
     predecessor, inherited = take_inheritance(os.environ)
-    listeners = OpenListeners(inherited)
+    listeners = OpenListeners(inherited or map(adopt_socket, activated))
     pid_file = PidFile(settings.pid_file) if settings.pid_file else None
     if pid_file is not None:
         pid_file.claim()
     port = StatusPort(lambda: open_status(settings))
     try:
         first = [open_pools(settings, listeners)]
+        if activated:
+            check_activated(listeners, first[0])
         if not predecessor:
             port.open()
     except ConfigurationError:

@@ -119,6 +119,19 @@ def take_stdin_socket() -> socket.socket:
     return moved
 
 
+def take_activation(pid: int) -> list[socket.socket]:
+    """Return the sockets that a service manager has passed to process ``pid``, none if it has passed none.
+
+    Raise ``ConfigurationError`` when they are not listening stream sockets.
+    """
+    if os.environ.get("LISTEN_PID") != str(pid) or os.environ.get("LISTEN_FDS", "0") == "0":
+        return []
+    plan = plan_activation(os.environ["LISTEN_FDS"], "")
+    if plan.way == REFUSED:
+        raise ConfigurationError(plan.sentence)
+    return take_activated_sockets(len(plan.wires))
+
+
 def take_activated_sockets(count: int) -> list[socket.socket]:
     """Return the activated sockets, close-on-exec, and forget the variables that told of them (sd_listen_fds(3))."""
     for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):

@@ -265,7 +265,9 @@ def test_the_service_manager_is_told(begin: Begin, tmp_path: Path) -> None:
                 said.append(manager.recv(4096).decode())
             return said[-1]
 
-        assert re.fullmatch(rf"READY=1\nMAINPID={family.process.pid}\nSTATUS=\d workers serve", hear("READY=1"))
+        assert re.fullmatch(
+            rf"READY=1\nMAINPID={family.process.pid}\nSTATUS=\d busy, \d idle; \d+ requests", hear("READY=1")
+        )
         hear("WATCHDOG=1")
         family.process.send_signal(signal.SIGHUP)
         assert re.fullmatch(r"RELOADING=1\nMONOTONIC_USEC=\d+", hear("RELOADING=1"))

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
+
+STATUS_INTERVAL = 10.0
+"""Seconds between two sentences about how it goes, for ``systemctl status``."""
 
 
 class Notifier:
-    """Sends to the socket that ``variables`` name. ``next_beat``: when the next sign of life is due (monotonic)."""
+    """Sends to the socket that ``variables`` name. ``next_beat``: when ``beat`` is next to be called (monotonic)."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         path = variables.get("NOTIFY_SOCKET", "")
@@ -21,7 +24,14 @@ class Notifier:
         meant = variables.get("WATCHDOG_PID", "") in ("", str(os.getpid()))
         # Half of what the manager allows, as sd_watchdog_enabled(3) recommends.
         self._interval = int(interval) / 2e6 if path and meant and interval.isdigit() and int(interval) else inf
-        self.next_beat = 0.0 if self._interval < inf else inf
+        self._next_life = 0.0 if self._interval < inf else inf
+        self._next_status = 0.0 if path else inf
+        self._status = ""
+
+    @property
+    def next_beat(self) -> float:
+        """When a sign of life or a sentence is due."""
+        return min(self._next_life, self._next_status)
 
     def send(self, *lines: str) -> None:
         """Send assignments such as ``READY=1``."""
@@ -34,8 +44,14 @@ class Notifier:
         except OSError:
             pass
 
-    def beat(self, now: float) -> None:
-        """Give a sign of life if one is due."""
-        if now >= self.next_beat:
-            self.next_beat = now + self._interval
+    def beat(self, now: float, describe: Callable[[], str]) -> None:
+        """Give a sign of life if one is due, and say how it goes if that has changed: what ``describe`` returns."""
+        if now >= self._next_life:
+            self._next_life = now + self._interval
             self.send("WATCHDOG=1")
+        if now >= self._next_status:
+            self._next_status = now + STATUS_INTERVAL
+            status = describe()
+            if status != self._status:
+                self._status = status
+                self.send(f"STATUS={status}")

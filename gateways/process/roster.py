@@ -81,9 +81,13 @@ class Roster:
             measures = measures.plus(parse_measures(*child.board.read_measures(child.index)))
         return measures
 
+    def count_requests(self) -> int:
+        """Return the requests that all workers of this pool have served since the start, as far as was seen."""
+        return self.ledger.buried.requests + sum(child.requests for child in self)
+
     def note_moment(self, now: float, waiting: int) -> None:
         """Remember how things stand, for the curves."""
-        requests = self.ledger.buried.requests + sum(child.requests for child in self)
+        requests = self.count_requests()
         busy = sum(child.state is State.BUSY for child in self)
         self.ledger.note_moment(Moment(now, requests, busy, waiting))
 

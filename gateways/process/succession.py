@@ -44,6 +44,8 @@ class Succession:
             return False
         given = [listener for listener in listeners if isinstance(listener, Listener)]
         variables = {**os.environ, VARIABLE: format_inheritance(os.getpid(), given)}
+        # The service manager waits for signs of life of whoever is the main process, and we are not for long.
+        variables.pop("WATCHDOG_PID", None)
         # A descriptor that is copied onto itself is kept open over the exec.
         keep = [(os.POSIX_SPAWN_DUP2, listener.fileno(), listener.fileno()) for listener in given]
         try:

@@ -26,6 +26,7 @@ from gateways.process.pidfile import PidFile
 from gateways.process.pool import Generation, Pool
 from gateways.process.report import Report
 from gateways.process.roster import Household
+from gateways.process.scoreboard import State
 from gateways.process.signals import Bell, SignalQueue, has_terminal
 from gateways.process.stacks import Interrogator
 from gateways.process.status import StatusPort
@@ -149,7 +150,7 @@ class Supervisor:
                 keeper.look(now)
             self._stacks.look(now)
             self._household.apologies.look(now)
-            self._notifier.beat(now)
+            self._notifier.beat(now, self._describe)
             if self._port is not None:
                 self._port.look(now, self._report)
             if self._stop is Stop.NO:
@@ -231,6 +232,13 @@ class Supervisor:
             self._has_failed,
         )
 
+    def _describe(self) -> str:
+        """Return how it goes, in a sentence."""
+        states = [child.state for keeper in self._keepers for child in keeper.roster]
+        busy, requests = states.count(State.BUSY), sum(keeper.roster.count_requests() for keeper in self._keepers)
+        failed = "; the last reload failed, the old workers serve" if self._has_failed else ""
+        return f"{busy} busy, {len(states) - busy} idle; {requests} requests{failed}"
+
     @property
     def _has_failed(self) -> bool:
         """True when the last reload left a pool as it was, or all of them."""
@@ -242,8 +250,7 @@ class Supervisor:
     def _settle(self) -> None:
         """Everything that could be started or renewed serves now: whoever waits for that is told."""
         self._settled = True
-        workers = sum(len(keeper.roster) for keeper in self._keepers)
-        self._notifier.send("READY=1", f"MAINPID={os.getpid()}", f"STATUS={workers} workers serve")
+        self._notifier.send("READY=1", f"MAINPID={os.getpid()}", f"STATUS={self._describe()}")
         if self._reloads and self._pid_file is not None:
             self._pid_file.report(self._reloads, self._has_failed)
         if self._succession is not None:
