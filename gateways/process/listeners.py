@@ -240,9 +240,7 @@ def adopt_socket(sock: socket.socket) -> Listener:
     """Return the listener that a service manager has opened; its file, if it has one, stays the manager's."""
     name = sock.getsockname()
     if isinstance(name, bytes) or not name:
-        raise ConfigurationError(
-            "a UNIX socket without a file was passed to this program: no Listen can name it"
-        )
+        raise ConfigurationError("a UNIX socket without a file was passed to this program: no Listen can name it")
     address = Address(path=name) if isinstance(name, str) else Address(name[0], name[1])
     listener = adopt_listener(sock.detach(), address, "", (0, 0))
     if not address.path:
