@@ -161,6 +161,31 @@ def test_a_post_whose_body_comes_later_is_answered_once(tmp_path: Path, gate: Ga
             assert first.answer().pid == held
 
 
+ENDS = {
+    "by its client's wish": (b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", b"HTTP/1.1 200 OK", []),
+    "cut": (b"GET /short HTTP/1.1\r\nHost: h\r\n\r\n", b"HTTP/1.1 200 OK", ["shorter than its Content-Length"]),
+    "refused": (b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 400 ", ["refused a request with 400"]),
+    "with its worker": (b"GET /die HTTP/1.1\r\nHost: h\r\n\r\n", b"", ["exit status 3|exited with|ended"]),
+}
+"""How a connection ends that another worker has taken -> request, beginning of the answer, what is logged."""
+
+
+@pytest.mark.parametrize("way", ENDS)
+def test_the_end_of_a_connection_that_was_taken_is_seen_while_its_worker_is_held(
+    tmp_path: Path, gate: Gate, way: str
+) -> None:
+    request, begins, wanted = ENDS[way]
+    with serving(tmp_path, APP, *TWO, *gate.options, wanted=wanted) as server:
+        first, second = open_lines(gate, server, "http")
+        first.ask("/hold")
+        held = gate.wait()
+        second.sock.sendall(request)
+        assert read_to_end(second.sock).startswith(begins)
+        gate.open(held)
+        assert first.answer().pid == held
+        assert first.get().pid == held
+
+
 def test_a_reload_while_a_worker_is_held_loses_no_request(tmp_path: Path, gate: Gate) -> None:
     with serving(tmp_path, APP, *TWO, *gate.options) as server:
         first, second = open_lines(gate, server, "http")

@@ -212,7 +212,6 @@ class Scoreboard:
             (STARTED, int(now * 1e9)),
             (NOTE_LENGTH, 0),
             (SINCE, int(now * 1e9)),
-            (SERVED, 0),
             (TAKING, 0),
             (OWED, 0),
             (STATE, int(State.STARTING)),

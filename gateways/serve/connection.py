@@ -41,6 +41,7 @@ class Connection:
     ``deadline``: the monotonic time, in seconds, at which waiting ends. ``phase``: what is waited for.
     ``request``: a request whose body is still being received. ``last``: this exchange is the connection's last.
     ``origin``: the number of the listener that it came by. ``mark``: what it is called where it is shared, or 0.
+    ``handed``: it was another process's, which may hold a copy of it for long: no close of ours alone ends it.
     """
 
     __slots__ = (
@@ -48,6 +49,7 @@ class Connection:
         "broken",
         "deadline",
         "fd",
+        "handed",
         "last",
         "mark",
         "origin",
@@ -69,6 +71,7 @@ class Connection:
         self.broken = False
         self.registered = False
         self.mark = 0
+        self.handed = False
         self.phase = HEAD
         self.deadline = 0.0
         self.began = 0.0
@@ -202,7 +205,9 @@ class Connection:
             return False
 
     def close(self) -> None:
-        """Close the descriptor; the kernel takes it out of epoll."""
+        """End the connection, and close the descriptor; the kernel takes it out of epoll."""
+        if self.handed:
+            end_connection(self.fd)
         os.close(self.fd)
 
     def find_peer(self) -> object:
@@ -233,8 +238,10 @@ class Connection:
     def reset(self) -> bool:
         """Make the coming close a reset, for a peer that could not otherwise tell that its response is incomplete.
 
-        Return False when it cannot be one: on a UNIX socket.
+        Return False when it cannot be one: on a UNIX socket, and where another process may have a copy.
         """
+        if self.handed:
+            return False
         try:
             with self._borrow_socket() as sock:
                 if sock.family == socket.AF_UNIX:
@@ -246,3 +253,12 @@ class Connection:
 
     def _borrow_socket(self) -> socket.socket:
         return socket.socket(fileno=os.dup(self.fd))
+
+
+def end_connection(fd: int) -> None:
+    """End a connection for every process that has a copy of it."""
+    try:
+        with socket.socket(fileno=os.dup(fd)) as sock:
+            sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # the peer has gone

@@ -64,7 +64,7 @@ class Doorman:
         self._board = board
         self._generation = generation
         self._queue = queue
-        self._lodgers = Lodgers(loop, door, board, len(listeners), self._pass_on, self._wake)
+        self._lodgers = Lodgers(loop, door, board, len(listeners), queue.put, self._wake)
         self._full_looks = 0
         self._at_gate = False
         self._resting: list[int] | None = None
@@ -151,10 +151,6 @@ class Doorman:
                 self._loop.unwatch(listener.fd)
 
     # Connections.
-
-    def _pass_on(self, fd: int, number: int) -> None:
-        """Give what was taken from a busy worker to a free one."""
-        self._queue.put(fd, number, True)
 
     def _accept(self, listener: Listener) -> None:
         """Accept what waits on a listener, in the place of workers that are all busy."""

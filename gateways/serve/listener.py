@@ -22,10 +22,12 @@ class Listener:
     """A listening socket and the wire that is spoken on it. ``wire(peer)`` makes the wire of one connection.
 
     ``number``: which of the pool's listeners it is. ``is_handed``: its connections were accepted by another process.
+    ``mark``: then, what the last one is called.
     """
 
     __slots__ = ("_accept", "fd", "number", "sock", "wire")
     is_handed = False
+    mark: int
 
     def __init__(self, sock: socket.socket, wire: Callable[[object], Wire], number: int = 0) -> None:
         sock.setblocking(False)

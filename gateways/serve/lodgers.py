@@ -5,6 +5,9 @@ again: twice the same request is a long one. Then it says so in shared memory, a
 is still at that request, it will find the word before it touches a waiting connection, and ask for what was taken.
 Between the store and the third look lies a wait: no processor keeps a store to itself for so long.
 
+A connection that was taken has an owner who cannot close its copy, so its end would not show if whoever serves it dies.
+The doorman keeps a copy, and ends it then.
+
 Knows sockets and the scoreboard's words; nothing of what becomes of a connection that was taken.
 """
 
@@ -13,8 +16,10 @@ from __future__ import annotations
 import os
 import socket
 from functools import partial
+from time import monotonic
 
-from gateways.core.states import BUSY
+from gateways.core.states import BUSY, DEAD, IDLE, STARTING
+from gateways.serve.connection import end_connection
 from gateways.serve.passing import (
     BACK,
     COPY,
@@ -39,13 +44,18 @@ if TYPE_CHECKING:
 
 MOST_IN_A_ROW = 64
 """Messages of one worker before others are looked at."""
+LAST_WORD = 1.0
+"""Seconds from a worker's death until a connection that it served is ended: the supervisor may answer there (504)."""
 CALM, ASKED, TAKING = range(3)
 
 
 class Lodger:
-    """A worker as the doorman sees it. ``copies``: mark -> (descriptor, listener's number). ``taken``: marks."""
+    """A worker as the doorman sees it. ``copies``: mark -> (descriptor, listener's number). ``taken``: marks.
 
-    __slots__ = ("channel", "copies", "line", "seen", "stage", "taken")
+    ``owned``: the marks under which others serve what was taken and it has a copy of.
+    """
+
+    __slots__ = ("channel", "copies", "line", "owned", "seen", "stage", "taken")
 
     def __init__(self, line: int, channel: socket.socket) -> None:
         self.line = line
@@ -54,10 +64,11 @@ class Lodger:
         self.seen: Work | None = None
         self.stage = CALM
         self.taken: list[int] = []
+        self.owned: list[int] = []
 
 
 class Lodgers:
-    """Every worker that has knocked. ``take(fd, number)``: what is done with a connection that was taken.
+    """Every worker that has knocked. ``take(fd, number, mark)``: what is done with a connection that was taken.
 
     ``heard`` is called when anything comes from a worker. ``is_open``: whether anything may be taken.
     """
@@ -68,7 +79,7 @@ class Lodgers:
         door: Door,
         board: Board,
         listeners: int,
-        take: Callable[[int, int], None],
+        take: Callable[[int, int, int], None],
         heard: Callable[[], None],
     ) -> None:
         self._loop = loop
@@ -79,6 +90,11 @@ class Lodgers:
         self._heard = heard
         self.is_open = False
         self._lodgers: dict[int, Lodger] = {}
+        # Mark -> a copy of what was taken; what each line was at; mark -> when to end it, as its server has died.
+        self._served: dict[int, int] = {}
+        self._works: Sequence[Work] = ()
+        self._orphans: dict[int, float] = {}
+        self._last = 0
         loop.watch(door.knocks.fileno(), self._answer_knock)
 
     def list_copies(self) -> list[int]:
@@ -90,6 +106,27 @@ class Lodgers:
         for lodger in list(self._lodgers.values()):
             work = works[lodger.line] if lodger.line < len(works) else None
             self._judge(lodger, work, work is not None and has_others(work))
+        if self._served:
+            self._end_orphans(works)
+        self._works = works
+
+    def _end_orphans(self, works: Sequence[Work]) -> None:
+        """End what a worker has served last that has died: its owner's copy would keep it open.
+
+        The mark that a worker has served last stays in its line. It cannot have been taken from there since: for that,
+        the worker would have to serve another.
+        """
+        now = monotonic()
+        for before, after in zip(self._works, works, strict=False):
+            # Idle without a request served: another worker already.
+            if after[0] in (DEAD, STARTING) or (after[0] == IDLE and not after[2]):
+                for mark in {before[3], after[3]} & self._served.keys():
+                    self._orphans.setdefault(mark, now + LAST_WORD)
+        for mark, when in list(self._orphans.items()):
+            if mark not in self._served:
+                del self._orphans[mark]
+            elif when <= now:
+                end_connection(self._served[mark])
 
     def close(self) -> None:
         """Forget everybody: who is at a long request finds, when it is done, what was taken."""
@@ -190,7 +227,10 @@ class Lodgers:
             return  # its own worker comes to it
         del lodger.copies[mark]
         lodger.taken.append(mark)
-        self._take_on(fd, number)
+        self._last -= 1
+        lodger.owned.append(self._last)
+        self._served[self._last] = os.dup(fd)
+        self._take_on(fd, number, self._last)
 
     def _release(self, lodger: Lodger) -> None:
         """Tell a worker what was taken from it: from now on the rest is its own again."""
@@ -206,13 +246,21 @@ class Lodgers:
     def _say_taken(self, lodger: Lodger) -> None:
         answer = bytes((BACK,)) + b"".join(map(MARK.pack, lodger.taken))
         lodger.taken = []
+        self._disown(lodger)
         try:
             lodger.channel.send(answer, socket.MSG_DONTWAIT)
         except OSError:
             self._end(lodger)
 
+    def _disown(self, lodger: Lodger) -> None:
+        """Let go of what was taken from a worker that is about to close its own copies, or has done so."""
+        for mark in lodger.owned:
+            os.close(self._served.pop(mark))
+        lodger.owned = []
+
     def _end(self, lodger: Lodger) -> None:
         """Forget a worker: it is gone, or makes no sense."""
+        self._disown(lodger)
         for mark in list(lodger.copies):
             self._forget(lodger, mark)
         self._loop.unwatch(lodger.channel.fileno())

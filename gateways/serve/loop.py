@@ -223,6 +223,9 @@ class ConnectionLoop:
                 self._make_room(error)
             return False
         connection = Connection(fd, listener.wire(peer), self.times, listener.number)
+        if listener.is_handed:
+            connection.handed = True
+            connection.mark = listener.mark
         if self._one_connection:
             # Busy from here on, not only while a request runs: the next connection needs another process.
             self._taken = True

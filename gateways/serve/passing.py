@@ -23,9 +23,10 @@ SHARED, FORGOTTEN, BACK = b"SFB"
 KNOCK = Struct("=i")
 COPY = Struct("=qi")
 MARK = Struct("=q")
-HANDED = Struct("=i")
-"""Messages: the number of the line of who knocks; a mark and the number of a listener, for each descriptor; a mark; the
-number of the listener that a handed connection came by."""
+HANDED = Struct("=iq")
+"""Messages: the number of the line of who knocks; a mark and the number of a listener, for each descriptor; a mark; for
+a handed connection, the number of the listener that it came by and the mark under which it is served: below 0 when
+another worker still has a copy."""
 FD = Struct("=i")
 RECEIVE_FLAGS = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
 
@@ -36,7 +37,7 @@ class HandedListener(Listener):
     ``sock``: the end of a socket pair. A message is the number of a listener, and the connection.
     """
 
-    __slots__ = ("_listeners",)
+    __slots__ = ("_listeners", "mark")
     is_handed = True
 
     def __init__(self, sock: socket.socket, listeners: Sequence[Listener]) -> None:
@@ -44,12 +45,12 @@ class HandedListener(Listener):
         self._listeners = listeners
 
     def accept(self) -> tuple[int, object]:
-        """Return (descriptor, peer address) of the next connection, with ``wire`` and ``number`` set for it."""
+        """Return (descriptor, peer address) of the next connection, with ``wire``, ``number``, ``mark`` set for it."""
         while True:
             handed = receive_handed(self.sock)
             if handed is None:
                 raise BlockingIOError
-            fd, number = handed
+            fd, number, mark = handed
             try:
                 peer = find_peer(fd)
                 listener = self._listeners[number]
@@ -58,11 +59,12 @@ class HandedListener(Listener):
                 continue
             self.wire = listener.wire
             self.number = number
+            self.mark = mark
             return fd, peer
 
 
-def receive_handed(sock: socket.socket) -> tuple[int, int] | None:
-    """Return (descriptor, listener's number) of the next handed connection; None when there is none."""
+def receive_handed(sock: socket.socket) -> tuple[int, int, int] | None:
+    """Return (descriptor, listener's number, mark) of the next handed connection; None when there is none."""
     try:
         data, fds = receive(sock, HANDED.size, 1)
     except OSError:
@@ -70,7 +72,8 @@ def receive_handed(sock: socket.socket) -> tuple[int, int] | None:
     if len(data) != HANDED.size or len(fds) != 1:
         close_all(fds)
         return None
-    return fds[0], HANDED.unpack(data)[0]
+    number, mark = HANDED.unpack(data)
+    return fds[0], number, mark
 
 
 def receive(sock: socket.socket, size: int, most: int) -> tuple[bytes, list[int]]:

@@ -68,9 +68,9 @@ class Queue:
         self._patience = patience
         self._log = log
         self.is_full = False
-        # When what is on its way was sent, and what finds no room there: (descriptor, listener's number, since).
+        # When what is on its way was sent, and what finds no room there: (descriptor, listener's number, mark, since).
         self._sent: deque[float] = deque()
-        self._held: deque[tuple[int, int, float]] = deque()
+        self._held: deque[tuple[int, int, int, float]] = deque()
         self._reported_at = -REPORT_PAUSE
         self._turned_away = self._reported = 0
 
@@ -79,18 +79,18 @@ class Queue:
         """True when not everybody may wait for any time."""
         return self._most > 0 or self._patience > 0
 
-    def put(self, fd: int, number: int, passed: bool = False) -> None:
-        """Give a connection to whichever worker is free first, or turn it away."""
+    def put(self, fd: int, number: int, mark: int = 0) -> None:
+        """Give a connection to whichever worker is free first, or turn it away. ``mark``: below 0 if it was taken."""
         if self.is_full and self._most and self.count() >= self._most:
             self._turn_away(fd, number)
             return
-        self._door.tally.passed += passed
-        if self._held or not self._send(fd, number, monotonic()):
-            self._held.append((fd, number, monotonic()))
+        self._door.tally.passed += mark < 0
+        if self._held or not self._send(fd, number, mark, monotonic()):
+            self._held.append((fd, number, mark, monotonic()))
 
-    def _send(self, fd: int, number: int, since: float) -> bool:
+    def _send(self, fd: int, number: int, mark: int, since: float) -> bool:
         try:
-            socket.send_fds(self._door.handing, [HANDED.pack(number)], [fd], socket.MSG_DONTWAIT)
+            socket.send_fds(self._door.handing, [HANDED.pack(number, mark)], [fd], socket.MSG_DONTWAIT)
         except OSError:
             return False
         os.close(fd)
@@ -119,9 +119,10 @@ class Queue:
             if handed is None:
                 break
             self._sent.popleft()
-            self._turn_away(*handed, waited=True)
-        while self._held and (all_of_them or self._held[0][2] <= latest):
-            fd, number, _ = self._held.popleft()
+            fd, number, _ = handed
+            self._turn_away(fd, number, waited=True)
+        while self._held and (all_of_them or self._held[0][3] <= latest):
+            fd, number, _, _ = self._held.popleft()
             self._turn_away(fd, number, waited=True)
 
     def _turn_away(self, fd: int, number: int, waited: bool = False) -> None:
@@ -135,7 +136,7 @@ class Queue:
             os.close(fd)
             return
         connection = Connection(fd, wire, self._loop.times)
-        connection.last = True
+        connection.last = connection.handed = True
         self._loop.adopt(connection)
 
     def report(self, now: float) -> None:
