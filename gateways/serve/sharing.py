@@ -156,11 +156,12 @@ class Sharing:
     def _lose(self) -> None:
         """Forget the doorman, which closes every copy; its successor is told anew.
 
-        What it may have taken before stays known until ``rejoin``.
+        Not while it may have taken something: then what it said last is still to be read, by ``rejoin``.
         """
+        if self.shared[1]:
+            return
         if self._channel is not None:
             self._channel.close()
             self._channel = None
-        if not self.shared[1]:
-            self.untold.update(dict.fromkeys(self._known.values()))
-            self._known = {}
+        self.untold.update(dict.fromkeys(self._known.values()))
+        self._known = {}
