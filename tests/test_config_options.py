@@ -85,6 +85,7 @@ def test_every_directive_is_an_option_and_arrives(folder: Path) -> None:
         "--preload": ("json,json.tool", ("json", "json.tool")),
         "--max-queue": ("5", 5), "--share-connections": ("on", True), "--queue-timeout": ("6", 6.0),
         "--max-memory-per-child": ("10", 10), "--request-timeout": ("3", 3.0), "--slow-request-timeout": ("1", 1.0),
+        "--slow-log": ("slow.log", str(folder / "slow.log")),
     }  # fmt: skip
     words = [word for flag, (text, _) in given.items() for word in (flag, text)]
     peers = ["--trusted-proxies", "10.0.0.0/8,unix", "--allowed-peers", "127.0.0.1", "--allowed-peers", "::1,unix"]

@@ -127,8 +127,8 @@ def test_a_terminal_shows_a_live_table(tmp_path: Path, width: int, variables: di
             feed(fd, stream, seen, "2 idle", screen)
             assert ("SLOT" in "\n".join(screen.display)) == (width > 110)
             server.get("/echo?first")
+            feed(fd, stream, seen, "GET /echo?first", screen)
             feed(fd, stream, seen, "1 requests", screen)
-            assert "GET /echo?first" in "\n".join(screen.display)
             assert (b"\x1b[2m" in seen) == coloured
             os.write(fd, b"\x03")
             feed(fd, stream, seen, "memory", screen)
