@@ -118,7 +118,7 @@ def test_counts_outlive_workers_and_reloads(tmp_path: Path) -> None:
         assert read_value(number, "gateways_request_duration_seconds_sum") > 0
         assert read_value(number, "gateways_reloads_total") == 1
         assert read_value(number, "gateways_last_reload_successful") == 1
-        assert read_value(number, "gateways_workers_memory_bytes", kind="own") > 1 << 20
+        assert read_value(number, "gateways_memory_bytes", kind="own") > 1 << 20
 
 
 def test_a_refused_request_is_counted(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ class Keeper:
             None if self.over else read_queues(self.current.pool.listeners),
             QueueReport(tally.waiting, tally.turned_away, tally.timed_out, tally.passed),
             self.current.pool.addresses,
-            [child.pid for child in self.doormen],
+            [*(child.pid for child in self.doormen), *(each.nursery.pid for each in self.generations if each.nursery)],
         )
 
     # In each turn.

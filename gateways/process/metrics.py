@@ -114,8 +114,9 @@ def give_states(pool: PoolReport, _report: Report) -> Iterator[tuple[tuple[str, 
 
 
 def give_memory(pool: PoolReport, report: Report) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Yield the memory of a pool's workers: their own, and their part of what they share."""
-    memories = [weight.memory for weight in find_weights(pool, report) if weight.memory]
+    """Yield the memory of a pool's processes: their own, and their part of what they share."""
+    pids = [*(line.pid for line in pool.workers), *pool.helpers]
+    memories = [weight.memory for weight in map(report.weights.get, pids) if weight and weight.memory]
     if memories:
         own = sum(memory.own for memory in memories)
         yield ("own",), own
@@ -123,13 +124,9 @@ def give_memory(pool: PoolReport, report: Report) -> Iterator[tuple[tuple[str, .
 
 
 def give_cpu(pool: PoolReport, report: Report) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Yield the processor time of a pool's workers, the dead included."""
-    yield (), pool.ledger.cpu + sum(weight.cpu or 0.0 for weight in find_weights(pool, report))
-
-
-def find_weights(pool: PoolReport, report: Report) -> list:  # type: ignore[type-arg]
-    """Return what is known of the weights of a pool's workers."""
-    return [report.weights[line.pid] for line in pool.workers if line.pid in report.weights]
+    """Yield the processor time of a pool's workers, the dead included: it never goes down."""
+    weights = [report.weights[line.pid] for line in pool.workers if line.pid in report.weights]
+    yield (), pool.ledger.cpu + sum(weight.cpu or 0.0 for weight in weights)
 
 
 COUNTERS: tuple[tuple[str, str, tuple[str, ...], Values], ...] = (
@@ -150,7 +147,7 @@ COUNTERS: tuple[tuple[str, str, tuple[str, ...], Values], ...] = (
 GAUGES: tuple[tuple[str, str, tuple[str, ...], Values], ...] = (
     ("workers", "Workers, by what they do.", ("state",), give_states),
     ("workers_limit", "MaxServers.", (), one(lambda pool: pool.max_servers)),
-    ("workers_memory_bytes", "Memory of the workers: their own, and what they share.", ("kind",), give_memory),
+    ("memory_bytes", "Memory of the pool's processes: their own, and what they share.", ("kind",), give_memory),
     ("generation", "How often the pool was loaded.", (), one(lambda pool: pool.generation)),
     ("queue_connections", "Connections that wait in the kernel for a worker.", (),
      one(lambda pool: pool.queue.length if pool.queue else None)),

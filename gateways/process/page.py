@@ -164,7 +164,7 @@ def _format_durations(pool: dict[str, Any]) -> str:
         [f"90% within {format_bound(pool['p90'])}, 99% within {format_bound(pool['p99'])}"] if pool["requests"] else []
     )
     if pool["slow"]:
-        notes.append(f'<span class="bad">{pool["slow"]:,} slow</span>')
+        notes.append(f'<span class="bad nowrap">{pool["slow"]:,} slow</span>')
     return _tile("Half within", number, unit, draw_classes(pool["durations"]), notes)
 
 
@@ -198,9 +198,7 @@ def _format_outcomes(pool: dict[str, Any]) -> str:
         keys.append(f"{pool['refused']:,} refused unread")
     failed = outcomes["5xx"] / total if total else 0.0
     parts = [(kinds[name], count) for name, count in outcomes.items()]
-    return _tile(
-        "Failed", f"{failed * 100:.2g}%", f"{outcomes['5xx']:,} of {format_count(total)}", _bar(parts, total), keys
-    )
+    return _tile("Failed", f"{failed * 100:.2g}%", f"of {format_count(total)}", _bar(parts, total), keys)
 
 
 def _format_memory(pool: dict[str, Any]) -> str:

@@ -41,7 +41,7 @@ class PoolReport(NamedTuple):
     """One pool: its name, its generation, how it is kept, the most workers, and its workers' lines.
 
     ``long``: seconds after which a request is a long one. ``queue``: of the kernel, over all ``addresses``; None when
-    it is not known. ``doormen``: their pids.
+    it is not known. ``helpers``: pids of its processes that are no workers.
     """
 
     name: str
@@ -55,7 +55,7 @@ class PoolReport(NamedTuple):
     queue: Queue | None = None
     door: QueueReport = QueueReport()
     addresses: Sequence[str] = ()
-    doormen: Sequence[int] = ()
+    helpers: Sequence[int] = ()
 
 
 class Report(NamedTuple):
@@ -92,7 +92,7 @@ def _describe_pool(pool: PoolReport, report: Report) -> dict[str, Any]:
     workers = [_describe_worker(line, pool, report) for line in lines]
     states = [worker["state"] for worker in workers]
     measures, ledger = pool.measures, pool.ledger
-    weights = [report.weights.get(pid) for pid in (*(line.pid for line in lines), *pool.doormen)]
+    weights = [report.weights.get(pid) for pid in (*(line.pid for line in lines), *pool.helpers)]
     return {
         "name": pool.name,
         "generation": pool.generation,

@@ -220,7 +220,7 @@ class Supervisor:
     def _report(self) -> Report:
         now = monotonic()
         pools = [keeper.report() for keeper in self._keepers]
-        pids = [line.pid for pool in pools for line in pool.workers] + [pid for pool in pools for pid in pool.doormen]
+        pids = [line.pid for pool in pools for line in pool.workers] + [pid for pool in pools for pid in pool.helpers]
         return Report(
             os.getpid(),
             now - self._began,
