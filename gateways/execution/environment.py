@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 
-from gateways.core.request import FieldRequest
 from gateways.execution.sources import format_native
 
 TYPE_CHECKING = False
@@ -99,5 +98,5 @@ class EnvironmentPlan:
         Fields become HTTP_ variables and a few others; only a front that sends variables can name any.
         """
         template = {**self._inherited, **request.make_template()}
-        refused = frozenset() if isinstance(request, FieldRequest) else _LOADER.difference(template)
+        refused = _LOADER.difference(template) if not hasattr(request, "field_list") else frozenset()
         return template, refused
