@@ -89,7 +89,7 @@ class UnreadReply(Reply):
 
 FIRST: dict[str, str] = {}
 FRESH = REGISTRY["fresh", True]
-COMPILING = Recipe("compiling", PERLRUN.program, FRESH.namespace, FRESH.discard, FRESH.before, FRESH.modules)
+COMPILING = Recipe("compiling", PERLRUN.program, FRESH.namespace, FRESH.discard)
 
 
 @dataclass(frozen=True, slots=True)

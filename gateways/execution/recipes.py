@@ -152,11 +152,6 @@ def list_modules() -> frozenset[str]:
     return frozenset(sys.modules)
 
 
-def ignore_modules() -> frozenset[str]:
-    """Step ``before``: imported modules stay; nothing to remember."""
-    return frozenset()
-
-
 def drop_local_modules(before: frozenset[str], folder: str) -> None:
     """Step ``modules``: forget what the run imported from the script's folder.
 
@@ -170,10 +165,6 @@ def drop_local_modules(before: frozenset[str], folder: str) -> None:
             parent, _, child = name.rpartition(".")
             if parent in sys.modules and getattr(sys.modules[parent], child, None) is module:
                 delattr(sys.modules[parent], child)
-
-
-def keep_modules(before: frozenset[str], folder: str) -> None:
-    """Step ``modules``: they stay loaded for the worker's life."""
 
 
 def _get_file(name: str) -> str:
@@ -194,7 +185,7 @@ def _lies_in(name: str, folder: str) -> bool:
 
 
 class Recipe:
-    """One row: a name and the variant of each step."""
+    """One row: a name and the variant of each step; without ``before`` there is no step ``modules``."""
 
     __slots__ = ("before", "discard", "modules", "name", "namespace", "program")
 
@@ -204,8 +195,8 @@ class Recipe:
         program: Callable[[dict[str, Program], str], Program],
         namespace: Callable[[Program], ModuleType],
         discard: Callable[[ModuleType], None],
-        before: Callable[[], frozenset[str]],
-        modules: Callable[[frozenset[str], str], None],
+        before: Callable[[], frozenset[str]] | None = None,
+        modules: Callable[[frozenset[str], str], None] = drop_local_modules,
     ) -> None:
         self.name = name
         self.program = program
@@ -217,14 +208,10 @@ class Recipe:
 
 PERLRUN = Recipe("perlrun", compile_each_time, make_namespace, clear_namespace, list_modules, drop_local_modules)
 REGISTRY = {
-    ("fresh", True): Recipe(
-        "registry", compile_when_changed, make_namespace, clear_namespace, ignore_modules, keep_modules
-    ),
-    ("fresh", False): Recipe("registry", compile_once, make_namespace, clear_namespace, ignore_modules, keep_modules),
-    ("shared", True): Recipe(
-        "registry", compile_when_changed, keep_namespace, leave_namespace, ignore_modules, keep_modules
-    ),
-    ("shared", False): Recipe("registry", compile_once, keep_namespace, leave_namespace, ignore_modules, keep_modules),
+    ("fresh", True): Recipe("registry", compile_when_changed, make_namespace, clear_namespace),
+    ("fresh", False): Recipe("registry", compile_once, make_namespace, clear_namespace),
+    ("shared", True): Recipe("registry", compile_when_changed, keep_namespace, leave_namespace),
+    ("shared", False): Recipe("registry", compile_once, keep_namespace, leave_namespace),
 }
 """(namespace, stat_scripts) -> recipe; without stat it is mod_perl's RegistryBB."""
 

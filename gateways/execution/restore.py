@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from _thread import _count
 
 from gateways.execution.run_environment import RunEnvironment
 from gateways.execution.watch import NOTES
@@ -102,11 +101,6 @@ def repair(repairs: Repairs) -> None:
             if (what[0] == "timer") is timers:
                 function(*arguments)
     repairs.clear()
-
-
-def count_threads() -> int:
-    """Return how many threads beside the first one Python has started in this process."""
-    return _count()
 
 
 def join_threads() -> None:

@@ -6,14 +6,15 @@ Which of them it runs it does not know: that is the recipe's. Nor does it know w
 from __future__ import annotations
 
 import os
+from _thread import _count as count_threads
 
 from gateways.core.errors import ConfigurationError, ScriptError
-from gateways.execution.ending import FAILED, Ending, run_code, run_exits
+from gateways.execution.ending import FAILED, FINE, Ending, run_code, run_exits
 from gateways.execution.environment import PASSED, EnvironmentPlan
 from gateways.execution.leaks import Leaks, share_leaks
 from gateways.execution.recipes import CompileError, Program, Recipe
 from gateways.execution.reply import Reply
-from gateways.execution.restore import ProcessState, count_threads, join_threads
+from gateways.execution.restore import ProcessState, join_threads
 from gateways.execution.scriptlog import ScriptLog
 from gateways.execution.spool import RequestBody
 from gateways.execution.stdio import ScriptStdio, share_stdio
@@ -148,7 +149,7 @@ class ScriptModel:
         recipe, state, stdio = self._recipe, self._state, self._stdio
         length = 0 if body is None else body.length
         variables = self._environment.format_environment(exchange.request, script, length)
-        before = recipe.before()
+        before = recipe.before() if recipe.before is not None else None
         reply = self._parts.reply(exchange, script.path)
         module = recipe.namespace(program)
         ending = FAILED
@@ -172,12 +173,17 @@ class ScriptModel:
                 stdio.leave(fresh_descriptor=NOTES.children)
             finally:
                 state.leave()
-        recipe.modules(before, script.folder)
-        log.finish()
+        if before is not None:
+            recipe.modules(before, script.folder)
+        if log.pending:
+            log.finish()
         if count_threads():
             NOTES.spoilt = True
             log.note("left a thread running: this process will be replaced")
             exchange.recycle()
+        if ending is FINE:
+            reply.finish()
+            return
         try:
             answer(reply, log, ending, script.path)
         except ScriptError as error:

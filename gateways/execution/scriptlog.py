@@ -46,20 +46,22 @@ def find_hint(line: str) -> str:
 
 class ScriptLog:
     """Lines of one run on their way to the log. ``name`` is the script's path, put before each line. ``hint``: what its
-    author may do about what a line said."""
+    author may do about what a line said. ``pending``: something came, and ``finish`` has something to say."""
 
-    __slots__ = ("_dropped", "_log", "_partial", "_room", "hint", "name")
+    __slots__ = ("_dropped", "_log", "_partial", "_room", "hint", "name", "pending")
 
     def __init__(self, log: Log, name: str) -> None:
         self._log = log
         self.name = name
         self.hint = ""
+        self.pending = False
         self._partial = b""
         self._room = MAX_TOTAL
         self._dropped = 0
 
     def write(self, data: bytes) -> None:
         """Take bytes of standard error; each complete line is logged."""
+        self.pending = True
         if len(data) > self._room:
             self._dropped += len(data) - self._room
             data = data[: self._room]

@@ -51,7 +51,7 @@ def make_line() -> tuple[socket, socket]:
 
 
 def send(line: socket, message: Any, descriptors: tuple[int, ...] = ()) -> None:
-    """Send one message. Raise ``LineLost``, or ``LineUnused`` when nothing of it was read."""
+    """Send one message. Raise ``LineUnused`` when it cannot be."""
     data = marshal.dumps(message)
     try:
         if len(data) > _SHORT:
@@ -63,10 +63,8 @@ def send(line: socket, message: Any, descriptors: tuple[int, ...] = ()) -> None:
                 os.close(file)
         else:
             send_short(line, data, descriptors)
-    except BrokenPipeError as error:
+    except OSError as error:  # a message is sent whole or not at all
         raise LineUnused from error
-    except OSError as error:
-        raise LineLost from error
 
 
 def write_all(descriptor: int, data: bytes) -> None:
