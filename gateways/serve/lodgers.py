@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import socket
 from functools import partial
-from time import monotonic
+from time import monotonic, monotonic_ns
 
 from gateways.core.states import BUSY, DEAD, IDLE, STARTING
 from gateways.serve.connection import end_connection
@@ -94,7 +94,8 @@ class Lodgers:
         self._served: dict[int, int] = {}
         self._works: Sequence[Work] = ()
         self._orphans: dict[int, float] = {}
-        self._last = 0
+        # No two doormen give the same mark: one that stands in a line may be of another.
+        self._last = -monotonic_ns()
         loop.watch(door.knocks.fileno(), self._answer_knock)
 
     def list_copies(self) -> list[int]:
