@@ -186,6 +186,29 @@ def test_the_end_of_a_connection_that_was_taken_is_seen_while_its_worker_is_held
         assert first.get().pid == held
 
 
+def test_a_connection_goes_from_worker_to_worker_and_is_ended_by_none_of_them(tmp_path: Path, gate: Gate) -> None:
+    with serving(tmp_path, APP, *TWO, *gate.options) as server:
+        first, second = open_lines(gate, server, "http")
+        for _ in range(4):
+            first.ask("/hold")
+            held = gate.wait()
+            other = second.get().pid
+            assert other != held
+            # Now it is the other's, and goes on when that one is held.
+            third = gate.connect(server, "http")
+            assert third.get().pid == other
+            third.ask("/hold")
+            assert gate.wait() == other
+            gate.open(held)
+            assert first.answer().pid == held
+            assert second.get().pid == held
+            gate.open(other)
+            assert third.answer().pid == other
+            assert third.get().status == 200
+            assert second.get().pid == held
+            third.close()
+
+
 def test_a_reload_while_a_worker_is_held_loses_no_request(tmp_path: Path, gate: Gate) -> None:
     with serving(tmp_path, APP, *TWO, *gate.options) as server:
         first, second = open_lines(gate, server, "http")

@@ -354,6 +354,7 @@ class ConnectionLoop:
         """Give up the connections that other processes have taken while this one was busy."""
         assert self._sharing is not None
         for connection in self._sharing.rejoin():
+            connection.handed = False  # only our copy goes: another process serves it
             self._close(connection)
 
     def _linger(self, connection: Connection) -> None:
