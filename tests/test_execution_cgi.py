@@ -193,7 +193,9 @@ def test_no_descriptor_and_no_zombie_is_left(model: str, tmp_path: Path) -> None
 
     calls = [Call(target="/?x") if n % 5 == 0 else Call() for n in range(10 if model == "cgi" else 100)]
     outcomes = run_calls(FORKED[model], SingleScript(str(path)), *calls, probe=look)
-    assert {outcome.probe for outcome in outcomes[1:]} == {outcomes[1].probe}
+    # One that has just ended may still be about to be collected; they never add up.
+    assert {outcome.probe[:2] for outcome in outcomes[1:]} == {outcomes[1].probe[:2]}
+    assert max(outcome.probe[2] for outcome in outcomes[1:]) <= (model == "zygote")
     assert outcomes[-1].probe[1:] == (int(model == "zygote"), 0)  # the zygote, and nothing below it
 
 
