@@ -1,6 +1,7 @@
-"""flup with a WSGI application, as a program: ``python -P flup_server.py fcgi|scgi|ajp PORT FILE``.
+"""flup with a WSGI application, as a program: ``python -P flup_server.py MODULE PORT FILE``.
 
-Run by the Python of flup's own environment, so it imports nothing of ours. Threads in one process, flup's defaults.
+``MODULE`` is one of flup's servers: ``fcgi``, ``scgi`` or ``ajp`` (threads in one process), ``fcgi_fork``, ``scgi_fork`` or
+``ajp_fork`` (preforked processes). Run by the Python of flup's own environment, so it imports nothing of ours; flup's defaults.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import runpy
 import sys
 
 
-def main(wire: str, port: str, file: str) -> int:
+def main(name: str, port: str, file: str) -> int:
     """Serve ``application`` of ``file`` until a signal comes; return the exit status."""
-    module = importlib.import_module(f"flup.server.{wire}")
-    options = {} if wire == "fcgi" else {"loggingLevel": logging.WARNING}
+    module = importlib.import_module(f"flup.server.{name}")
+    options = {} if name.startswith("fcgi") else {"loggingLevel": logging.WARNING}
     application = runpy.run_path(file)["application"]
     module.WSGIServer(application, bindAddress=("127.0.0.1", int(port)), **options).run()
     return 0
