@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from bench import commands, compare, models, peers
+from bench import agreement, commands, compare, models, peers
 from bench.outcome import show_run
 from bench.progress import TextProgress
 from bench.results import read_run
@@ -59,6 +59,9 @@ def make_parser() -> argparse.ArgumentParser:
     again = subcommands.add_parser("report", help="draw a kept result again")
     again.add_argument("file", type=Path, help="a file that compare, floor or wires wrote")
     again.set_defaults(run=run_report)
+    two = subcommands.add_parser("agree", help="do two runs agree: which ratios' intervals do not overlap")
+    agreement.add_arguments(two)
+    two.set_defaults(run=agreement.run_agree)
     return parser
 
 

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,9 @@ SAMPLE_OVERHEAD = OVERHEAD + 0.03
 """Seconds that a sample takes beside its load: process tables are read, and the load's last answers come."""
 COUNT_GUESS = 0.5
 QUICK_ROUNDS = 3
+SESSIONS = 3
+"""How often servers are started anew in a run that is not quick: where a process lies in memory differs from start to
+start, and so does its speed, by a few percent that no number of rounds would show."""
 PART_FOR_SAMPLES = 0.85
 """Part of the time that is left for samples; the rest is for those that are measured again."""
 
@@ -184,6 +188,8 @@ def prepare_course(plan: Plan, case: Case, run: Run, stage: Stage, rights: dict[
     course, page = Course(case, scenario), plan.page(case.page)
     contenders = {contender.name: contender for contender in run.contenders}
     for part in plan.taking_part(case):
+        if part.name in scenario.failed:
+            continue
         try:
             target, got = prove_part(stage, part, case, page, rights.get(page.name), run.load)
         except ServerMissing as error:
@@ -229,35 +235,47 @@ def warm_courses(courses: Sequence[Course], driver: Driver, conditions: Conditio
 NOTHING = Answer(200, "", b"")
 
 
-def measure_rounds(
-    run: Run,
-    courses: Sequence[Course],
-    driver: Driver,
-    conditions: Conditions,
-    first: int,
-    keep: Callable[[], None],
-    progress: TextProgress,
-) -> None:
-    """Measure every case once a round, from round ``first`` on, and keep the result after each round.
+def plan_sessions(first: int, rounds: int, sessions: int) -> list[range]:
+    """Return the rounds from ``first`` on, in ``sessions`` parts of all of them; servers are started anew for each."""
+    edges = [rounds * number // sessions for number in range(sessions + 1)]
+    parts = [range(max(begin, first), end) for begin, end in pairwise(edges)]
+    return [part for part in parts if part]
 
-    Ends early, with a note, when another round as long as the last would pass the deadline.
-    """  # fmt: skip
+
+@dataclass(slots=True)
+class Pace:
+    """What ends a run early: its deadline, on the monotonic clock, and the longest that a round has taken, seconds."""
+
+    deadline: float
+    longest: float = 0.0
+
+    def allows(self, run: Run, number: int) -> bool:
+        """True when another round fits; else a note is made. The first always does."""
+        if not self.longest or time.monotonic() + self.longest <= self.deadline:
+            return True
+        run.notes.append(f"ended after {number} of {run.rounds} rounds, because the time was over")
+        return False
+
+
+def measure_rounds(
+    run: Run, rounds: range, courses: Sequence[Course], driver: Driver, conditions: Conditions, pace: Pace,
+    keep: Callable[[], None], progress: TextProgress,
+) -> bool:  # fmt: skip
+    """Measure every case once a round, and keep the result after each; return whether there was time for all."""
     size = sum(len(course.targets) for course in courses)
-    longest = 0.0
-    for number in range(first, run.rounds):
-        begin = time.monotonic()
-        if begin + longest > conditions.deadline and number > first:
-            run.notes.append(f"ended after {number} of {run.rounds} rounds, because the time was over")
-            break
-        done = number * size
+    for number in rounds:
+        if not pace.allows(run, number):
+            return False
+        begin, done = time.monotonic(), number * size
         for course in courses:
             conditions.failures = course.scenario.failed
             order = [name for name in course.orders[number] if name not in conditions.failures] if course.orders else []
             steps = Steps(progress, number, run.rounds, done, run.rounds * size, f"{course.case.name}: ")
             run_round(run, course.targets, order, course.scenario, driver, NOTHING, conditions, steps)
             done += len(course.targets)
-        longest = max(longest, time.monotonic() - begin)
+        pace.longest = max(pace.longest, time.monotonic() - begin)
         keep()
+    return True
 
 
 def add_memory(run: Run, plan: Plan, stage: Stage) -> None:
@@ -273,22 +291,37 @@ def add_memory(run: Run, plan: Plan, stage: Stage) -> None:
 
 def run_plan(plan: Plan, run: Run, budget: float, driver: Driver, path: Path, progress: TextProgress) -> None:
     """Measure what of a run is still to be measured, and keep it in ``path`` after every round."""
-    begin = time.monotonic()
+    pace = Pace(time.monotonic() + budget)
     rights = {page.name: right for page in plan.pages if (right := find_right(page)) is not None}
     first = 1 + max((sample.round for sample in run.samples), default=-1)
-    with Stage(plan, run.pinned[1], progress.say) as stage:
-        progress.say(f"{plan.head.title}: starting servers and proving their answers")
-        courses = [prepare_course(plan, case, run, stage, rights) for case in plan.cases]
-        conditions = make_conditions(run, sum(len(course.targets) for course in courses), begin + budget)
-        warm_courses(courses, driver, conditions)
-        left = (conditions.deadline - time.monotonic()) * PART_FOR_SAMPLES
-        run.seconds = conditions.seconds = run.seconds or choose_seconds(courses, run, left)
-        rounds = f"{run.rounds} round{'s' if run.rounds != 1 else ''}"
-        progress.say(f"{rounds} of {run.seconds:g} s for each; seed {run.seed}")
-        measure_rounds(run, courses, driver, conditions, first, lambda: write_run(run, path), progress)
-        add_memory(run, plan, stage)
+    sessions = plan_sessions(first, run.rounds, 1 if run.plan["options"]["quick"] else SESSIONS)
+    conditions: Conditions | None = None
+    for place, rounds in enumerate(sessions):
+        begin = time.monotonic()
+        with Stage(plan, run.pinned[1], progress.say) as stage:
+            progress.say(f"{plan.head.title}: starting servers and proving their answers")
+            courses = [prepare_course(plan, case, run, stage, rights) for case in plan.cases]
+            size = sum(len(course.targets) for course in courses)
+            conditions = conditions or make_conditions(run, size, pace.deadline)
+            warm_courses(courses, driver, conditions)
+            again = (len(sessions) - place - 1) * (time.monotonic() - begin)
+            left = (pace.deadline - time.monotonic() - again) * PART_FOR_SAMPLES
+            run.seconds = conditions.seconds = run.seconds or choose_seconds(courses, run, left)
+            progress.say(f"{tell_rounds(rounds, run)}; seed {run.seed}")
+            in_time = measure_rounds(
+                run, rounds, courses, driver, conditions, pace, lambda: write_run(run, path), progress
+            )
+            add_memory(run, plan, stage)
+        if not in_time:
+            break
     run.plan["done"] = True
     write_run(run, path)
+
+
+def tell_rounds(rounds: range, run: Run) -> str:
+    """Return which rounds follow, in words."""
+    which = f"round {rounds[0] + 1}" if len(rounds) == 1 else f"rounds {rounds[0] + 1} to {rounds[-1] + 1}"
+    return f"{which} of {run.rounds}, {run.seconds:g} s for each"
 
 
 def make_conditions(run: Run, slots: int, deadline: float) -> Conditions:

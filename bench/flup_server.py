@@ -1,7 +1,8 @@
 """flup with a WSGI application, as a program: ``python -P flup_server.py MODULE PORT FILE``.
 
-``MODULE`` is one of flup's servers: ``fcgi``, ``scgi`` or ``ajp`` (threads in one process), ``fcgi_fork``, ``scgi_fork`` or
-``ajp_fork`` (preforked processes). Run by the Python of flup's own environment, so it imports nothing of ours; flup's defaults.
+``MODULE`` is one of flup's servers: ``fcgi``, ``scgi`` or ``ajp`` (threads in one process), ``fcgi_fork``,
+``scgi_fork`` or ``ajp_fork`` (preforked processes), with flup's defaults. Run by the Python of flup's own environment,
+so it imports nothing of ours.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.results import Contender, Run, Sample, Scenario
 from bench.stats import Interval, Spread, median_interval, paired_ratios, percentile, spread
-from bench.summary import FEW_ROUNDS, counted, sample_cpu, sample_rate
+from bench.summary import FEW_ROUNDS, counted, doubt_samples, sample_cpu, sample_rate
 
 AGREES, AGREES_NEAR = 1.5, 1.05
 """Two ratios agree when neither is more than so many times the other: the first for one far from 1; half the way to 1
@@ -54,7 +54,7 @@ def measure_sample(measure: str, length: int) -> Callable[[Sample], float]:
 class Rung:
     """A contender's figure in a case: median and spread, by round, and what the original had; ``failed``: why none.
 
-    ``is_base``: it is what ratios are taken to.
+    ``is_base``: it is what ratios are taken to. ``unstable``: its figures, or those of the base, should be doubted.
     """
 
     contender: Contender
@@ -66,6 +66,7 @@ class Rung:
     original_ratio: float | None = None
     failed: str = ""
     is_base: bool = False
+    unstable: bool = False
 
     @property
     def agrees(self) -> bool | None:
@@ -143,8 +144,9 @@ def make_rung(run: Run, name: str, case: str, measure: str, original: float | No
     values = {sample.round: figure(sample) for sample in samples}
     known = spread(list(values.values())) if values else None
     return Rung(
-        contender, scenario, known, values, original=original, failed=failed or ("" if values else "not measured")
-    )
+        contender, scenario, known, values, original=original, failed=failed or ("" if values else "not measured"),
+        unstable=bool(samples and doubt_samples(samples)),
+    )  # fmt: skip
 
 
 def judge_ladder(run: Run, ladder: dict[str, Any]) -> Judged:
@@ -172,7 +174,8 @@ def hold_against(rung: Rung, base: Rung | None) -> Rung:
         return rung
     then = rung.original / base.original if rung.original and base.original else None
     ratio = pair_rounds(rung.by_round, base.by_round)
-    return replace(rung, ratio=ratio, original_ratio=then, is_base=rung is base)
+    unstable = rung.unstable or base.unstable
+    return replace(rung, ratio=ratio, original_ratio=then, is_base=rung is base, unstable=unstable)
 
 
 def judge_ladders(run: Run) -> list[Judged]:

@@ -6,11 +6,10 @@ kept file can be judged again by better rules.
 
 from __future__ import annotations
 
-import random
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-RESAMPLES = 2000
 CONFIDENCE = 0.95
 DIGITS = 3
 
@@ -37,7 +36,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A median and the bootstrap interval that holds it with ``CONFIDENCE``."""
+    """A median and the interval that holds the true one with ``CONFIDENCE``."""
 
     median: float
     low: float
@@ -76,18 +75,24 @@ def paired_ratios(values: Mapping[int, float], base: Mapping[int, float]) -> lis
     return [values[key] / base[key] for key in sorted(values) if base.get(key)]
 
 
-def median_interval(values: Sequence[float], seed: int = 0) -> Interval:
-    """Return the median and its percentile bootstrap interval; the same values and seed give the same interval.
+def median_interval(values: Sequence[float]) -> Interval:
+    """Return the median and the interval between two of the values that holds the true one with ``CONFIDENCE``.
 
-    With fewer than six values the interval is hardly narrower than the extremes: honest, if wide.
-    Raise ``ValueError`` for none.
+    Exact and free of any assumption on how the values are spread: that more than half of independent values fall on one
+    side of their true median is as likely as with a coin. Up to eight values it reaches from the least to the greatest,
+    and with fewer than six it holds the median a little less often (five: 93.75 %). Raise ``ValueError`` for none.
     """
-    middle = median(values)
-    source = random.Random(seed)
-    size = len(values)
-    medians = [median(source.choices(values, k=size)) for _ in range(RESAMPLES)]
-    edge = (1 - CONFIDENCE) / 2
-    return Interval(middle, quantile(medians, edge), quantile(medians, 1 - edge))
+    middle, ordered = median(values), sorted(values)
+    place = find_place(len(ordered))
+    return Interval(middle, ordered[place], ordered[-1 - place])
+
+
+def find_place(size: int) -> int:
+    """Return how many of ``size`` values lie outside of the interval of their median, on each side."""
+    outside, place = 0.0, 0
+    while (outside := outside + math.comb(size, place) / 2**size) <= (1 - CONFIDENCE) / 2:
+        place += 1
+    return max(place - 1, 0)
 
 
 def round_to_digits(value: int, digits: int = DIGITS) -> int:

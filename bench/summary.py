@@ -94,6 +94,11 @@ def find_unrest(samples: list[Sample], rate: Spread, cpu: Spread) -> tuple[str, 
     return tuple(reasons)
 
 
+def doubt_samples(samples: list[Sample]) -> tuple[str, ...]:
+    """Return why the figures of one or more samples should be doubted; empty when nothing speaks against them."""
+    return find_unrest(samples, spread([sample_rate(s) for s in samples]), spread([sample_cpu(s) for s in samples]))
+
+
 def summarise_contender(run: Run, contender: Contender, scenario: Scenario, base: str) -> Row:
     """Return one contender's row; a failed one has its reason and no figures."""
     samples = counted(run, contender.name, scenario)

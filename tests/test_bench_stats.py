@@ -66,9 +66,13 @@ def test_ratios_are_taken_within_rounds(
     assert paired_ratios(values, base) == expected
 
 
-def test_interval_is_the_same_for_the_same_seed() -> None:
-    values = [1.0, 1.2, 0.9, 1.1, 1.05, 0.95]
-    assert median_interval(values, 7) == median_interval(values, 7)
+@pytest.mark.parametrize(
+    ("count", "low", "high"),
+    [(1, 1, 1), (5, 1, 5), (7, 1, 7), (8, 1, 8), (9, 2, 8), (12, 3, 10), (24, 7, 18)],
+)
+def test_interval_of_a_median_is_the_one_of_the_sign_test(count: int, low: float, high: float) -> None:
+    found = median_interval([float(value) for value in range(count, 0, -1)])
+    assert (found.low, found.high) == (low, high)
 
 
 @pytest.mark.parametrize("values", [[2.0], [1.0, 2.0], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]])

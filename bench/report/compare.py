@@ -34,7 +34,7 @@ MARKS = (
 )
 LATENCY = "How long a request took at most, for so many percent of them, as ab prints it: all counted rounds together."
 RATIOS = (
-    "A ratio is the median of the ratios within each round, with its 95 % bootstrap interval. CPU is user and system "
+    "A ratio is the median of the ratios within each round, with its 95 % interval. CPU is user and system "
     "time of every process of the server, ended ones included. Memory is the proportional set size of a worker that "
     "serves this mode alone, with the process of a request added where a request is a process."
 )

@@ -129,8 +129,10 @@ def make_ladder(ladder: Judged) -> Section:
     ]
     unit = f"times the {measure.title} of {ladder.base}"
     drawing = both(draw_ratios, ratios, unit, f"{ladder.title}: {unit}") if len(ratios) > 1 else ""
-    note = f"A ratio is {unit}." if ladder.base else ""
-    table = Table((*headings, *THEN) if known else headings, rows, (note,) if note else ())
+    notes = [f"A ratio is {unit}."] if ladder.base else []
+    if any(rung.unstable and not rung.is_base for rung in ladder.rungs):
+        notes.append(STAR)
+    table = Table((*headings, *THEN) if known else headings, rows, tuple(notes))
     return Section(ladder.title, (table, Drawing(drawing, RATIOS + (DIAMOND if known else ""))))
 
 
@@ -139,7 +141,7 @@ def rung_cells(ladder: Judged, rung: Rung, known: bool) -> tuple[str, ...]:
     if rung.value is None:
         return (ladder.name(rung), rung.failed)
     agrees = {None: NONE, True: "yes", False: "no"}[rung.agrees]
-    ratio = "1" if rung.is_base else show_ratio(rung.ratio)
+    ratio = "1" if rung.is_base else show_ratio(rung.ratio) + (" *" if rung.unstable else "")
     figures = (ladder.name(rung), significant(rung.value.median), ratio)
     return (*figures, show(rung.original), show(rung.original_ratio), agrees) if known else figures
 
