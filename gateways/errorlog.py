@@ -1,7 +1,7 @@
 """The error log: how a message becomes a line of the file or descriptor that it is appended to.
 
-Stands on ``logging`` and knows nothing of this package but ``logfile``. Importing it installs nothing; ``cli.py`` does
-that.
+Stands on ``logging`` and knows nothing of this package but ``logfile``. Importing it installs nothing; ``cli`` and
+``operate`` do that.
 """
 
 from __future__ import annotations

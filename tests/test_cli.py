@@ -15,7 +15,8 @@ import pytest
 
 from gateways import __version__
 from gateways.announcement import format_announcement
-from gateways.cli import COMMANDS, parse_cgi
+from gateways.cli import parse_cgi
+from gateways.commands import COMMANDS
 from gateways.config.reader import read_settings
 
 ROOT = Path(__file__).resolve().parent.parent

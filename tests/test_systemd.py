@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from gateways.cli import make_parser
+from gateways.commands import make_parser
 from gateways.process.notify import Notifier
 from tests.servers import DEADLINE, ROOT, children, read_to_end, wait_until
 
