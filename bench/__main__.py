@@ -12,6 +12,7 @@ from types import FrameType
 from bench import agreement, commands, compare, models, peers
 from bench.outcome import show_run
 from bench.progress import TextProgress
+from bench.report.picture import format_picture
 from bench.results import read_run
 from bench.servers import ServerFailed
 from bench.trials import command
@@ -26,6 +27,11 @@ def run_report(arguments: argparse.Namespace) -> int:
         run = read_run(path)
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from error
+    if arguments.picture:
+        picture = path.with_name(f"{path.stem}-{arguments.picture}.svg")
+        picture.write_text(format_picture(run, arguments.picture), encoding="utf-8")
+        print(f"picture: {picture}")
+        return 0
     show_run(run, path, TextProgress())
     return 0
 
@@ -58,6 +64,9 @@ def make_parser() -> argparse.ArgumentParser:
         short.set_defaults(run=command.run_trial, name=name)
     again = subcommands.add_parser("report", help="draw a kept result again")
     again.add_argument("file", type=Path, help="a file that compare, floor or wires wrote")
+    again.add_argument(
+        "--picture", metavar="CASE", default="", help="only the CPU a request of this case, as an SVG file"
+    )
     again.set_defaults(run=run_report)
     two = subcommands.add_parser("agree", help="do two runs agree: which ratios' intervals do not overlap")
     agreement.add_arguments(two)
