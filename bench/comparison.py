@@ -188,12 +188,13 @@ def prepare_course(plan: Plan, case: Case, run: Run, stage: Stage, rights: dict[
     course, page = Course(case, scenario), plan.page(case.page)
     contenders = {contender.name: contender for contender in run.contenders}
     for part in plan.taking_part(case):
+        scenario.missing.pop(part.name, "")
         if part.name in scenario.failed:
             continue
         try:
             target, got = prove_part(stage, part, case, page, rights.get(page.name), run.load)
         except ServerMissing as error:
-            contenders[part.name].missing = str(error)
+            scenario.missing[part.name] = str(error)
             continue
         except ServerFailed as error:
             scenario.failed[part.name] = str(error)
@@ -207,6 +208,13 @@ def prepare_course(plan: Plan, case: Case, run: Run, stage: Stage, rights: dict[
     names = [target.name for target in course.targets]
     course.orders = plan_orders(names, run.rounds, run.seed + plan.cases.index(case)) if names else []
     return course
+
+
+def note_missing(run: Run) -> None:
+    """Call those missing altogether that could take part in none of their cases."""
+    for contender in run.contenders:
+        reasons = [s.missing.get(contender.name, "") for s in run.scenarios if s.takes_part(contender.name)]
+        contender.missing = reasons[0] if reasons and all(reasons) else ""
 
 
 def choose_seconds(courses: Sequence[Course], run: Run, left: float) -> float:
@@ -301,6 +309,7 @@ def run_plan(plan: Plan, run: Run, budget: float, driver: Driver, path: Path, pr
         with Stage(plan, run.pinned[1], progress.say) as stage:
             progress.say(f"{plan.head.title}: starting servers and proving their answers")
             courses = [prepare_course(plan, case, run, stage, rights) for case in plan.cases]
+            note_missing(run)
             size = sum(len(course.targets) for course in courses)
             conditions = conditions or make_conditions(run, size, pace.deadline)
             warm_courses(courses, driver, conditions)

@@ -136,9 +136,9 @@ def pair_rounds(values: dict[int, float], base: dict[int, float]) -> Interval | 
 
 def make_rung(run: Run, name: str, case: str, measure: str, original: float | None) -> Rung:
     """Return a contender's figures in a case."""
-    contender = next(contender for contender in run.contenders if contender.name == name)
+    contender = run.find(name)
     scenario = next(scenario for scenario in run.scenarios if scenario.name == case)
-    failed = contender.missing or contender.failed or scenario.failed.get(name, "")
+    failed = scenario.tell_reason(contender)
     samples = [] if failed else counted(run, name, scenario)
     figure = measure_sample(measure, scenario.lengths.get(name, 0))
     values = {sample.round: figure(sample) for sample in samples}

@@ -62,10 +62,10 @@ class Contender:
 class Scenario:
     """How the load was applied. ``wire``: the protocol that was spoken.
 
-    ``parts``: who takes part, everybody if empty. ``failed``: contender -> why it has no figures here. ``page``: the
-    page's name; ``lengths``: contender -> length of its body, where that is always the same. ``count``: requests of a
-    sample, 0 for as many as the time allows. ``behind``: the front server between, in words. ``base``: whose CPU the
-    others' is told in parts of.
+    ``parts``: who takes part, everybody if empty. ``failed``: contender -> why it has no figures here; ``missing``: how
+    to install what it needs here, which is no failure. ``page``: the page's name; ``lengths``: contender -> length of
+    its body, where that is always the same. ``count``: requests of a sample, 0 for as many as the time allows.
+    ``behind``: the front server between, in words. ``base``: whose CPU the others' is told in parts of.
     """
 
     name: str
@@ -79,7 +79,17 @@ class Scenario:
     base: str = ""
     parts: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)
+
+    def takes_part(self, name: str) -> bool:
+        """True for a contender that this scenario is for."""
+        return not self.parts or name in self.parts
+
+    def tell_reason(self, contender: Contender) -> str:
+        """Return why a contender has no figures here, ``""`` when nothing speaks against it."""
+        here = self.missing.get(contender.name, "") or self.failed.get(contender.name, "")
+        return contender.missing or contender.failed or here
 
     def describe(self) -> str:
         """Return the scenario in words."""
@@ -108,6 +118,10 @@ class Run:
     format: int = FORMAT
     plan: dict[str, Any] = field(default_factory=dict)
     """What a scenario file says that its report needs: words, and ladders with the original's figures."""
+
+    def find(self, name: str) -> Contender:
+        """Return a contender by name."""
+        return next(contender for contender in self.contenders if contender.name == name)
 
     def of(self, contender: str, scenario: str) -> list[Sample]:
         """Return a contender's samples that count, by round."""

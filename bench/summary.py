@@ -102,7 +102,7 @@ def doubt_samples(samples: list[Sample]) -> tuple[str, ...]:
 def summarise_contender(run: Run, contender: Contender, scenario: Scenario, base: str) -> Row:
     """Return one contender's row; a failed one has its reason and no figures."""
     samples = counted(run, contender.name, scenario)
-    failed = contender.missing or contender.failed or scenario.failed.get(contender.name, "")
+    failed = scenario.tell_reason(contender)
     if failed or not samples:
         return Row(contender, failed or "not measured")
     rate, cpu = spread([sample_rate(s) for s in samples]), spread([sample_cpu(s) for s in samples])
@@ -130,6 +130,6 @@ def summarise(run: Run, scenario: Scenario, base: str) -> list[Row]:
     rows = [
         summarise_contender(run, contender, scenario, base)
         for contender in run.contenders
-        if not scenario.parts or contender.name in scenario.parts
+        if scenario.takes_part(contender.name)
     ]
     return sorted(rows, key=lambda row: -row.rate.median if row.rate else 1.0)

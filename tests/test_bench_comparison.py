@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import harness
+from bench import fronts, harness
 from bench.__main__ import make_parser
 from bench.answers import Answer, ask, call_application, compare_answers
 from bench.comparison import Options, begin_run, judge_answer, narrow_plan, run_plan
@@ -139,6 +139,25 @@ def test_a_comparison_proves_measures_keeps_and_goes_on(
         assert "One was faster." in shown
     assert "A &lt;small&gt; one" in page
     assert "A <small> one" in markdown.splitlines()[0]
+
+
+def test_without_a_front_server_the_other_cases_are_measured(
+    tmp_path: Path, quickly: Callable[[Plan, Run, Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(fronts, "find_program", lambda _: None)
+    text = PLAN.replace("[case.counted]", '[case.proxied]\npage = "hello"\nfront = "nginx"\n[case.counted]')
+    options = Options(rounds=1, seconds=0.05, only=("handler", "floor"))
+    plan = narrow_plan(parse_plan(text, "small"), options)
+    run = begin_run(plan, options)
+    quickly(plan, run, tmp_path / "small.json")
+    assert [contender.missing for contender in run.contenders] == ["", ""]
+    assert set(run.scenarios[1].missing) == {"handler", "floor"}
+    assert not any(scenario.failed for scenario in run.scenarios)
+    assert {sample.scenario for sample in run.samples} == {"direct", "counted"}
+    said = " ".join(format_text(run).split())
+    assert "Left out of proxied: handler, floor: not installed: apt-get install" in said
+    assert [rung.failed for rung in judge_ladders(run)[0].rungs] == ["", ""]
 
 
 @pytest.mark.parametrize(

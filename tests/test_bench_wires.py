@@ -280,11 +280,11 @@ def test_everyone_who_speaks_a_wire_takes_part() -> None:
     assert {
         case.name: [part.name for part in plan.taking_part(case)] for case in plan.cases if "c=10" in case.name
     } == {
-        "fastcgi close c=10": ["gateways-fastcgi", "flup-fastcgi", "uwsgi-fastcgi"],
-        "fastcgi keep c=10": ["gateways-fastcgi", "flup-fastcgi"],
-        "scgi close c=10": ["gateways-scgi", "flup-scgi", "uwsgi-scgi"],
-        "ajp close c=10": ["gateways-ajp", "flup-ajp"],
-        "ajp keep c=10": ["gateways-ajp", "flup-ajp"],
+        "fastcgi close c=10": ["gateways-fastcgi", "flup-fastcgi", "flup-prefork-fastcgi", "uwsgi-fastcgi"],
+        "fastcgi keep c=10": ["gateways-fastcgi", "flup-fastcgi", "flup-prefork-fastcgi"],
+        "scgi close c=10": ["gateways-scgi", "flup-scgi", "flup-prefork-scgi", "uwsgi-scgi"],
+        "ajp close c=10": ["gateways-ajp", "flup-ajp", "flup-prefork-ajp"],
+        "ajp keep c=10": ["gateways-ajp", "flup-ajp", "flup-prefork-ajp"],
         "uwsgi close c=10": ["gateways-uwsgi", "uwsgi-uwsgi", "gunicorn-uwsgi"],
     }
     keeping = {f"{peer.name}-{wire}" for peer in read_peers() for wire in peer.keeps}

@@ -105,12 +105,16 @@ def brief_table(ladders: Sequence[Judged]) -> Table:
 
 
 def missing_words(run: Run) -> list[Block]:
-    """Return who could not take part and how to install it."""
-    by_reason: dict[str, list[str]] = {}
+    """Return who could not take part, at all or in some cases, and how to install what is needed."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
     for contender in run.contenders:
         if contender.missing:
-            by_reason.setdefault(contender.missing, []).append(contender.label)
-    lines = tuple(f"Left out: {', '.join(labels)}: {reason}" for reason, labels in by_reason.items())
+            by_reason.setdefault(("", contender.missing), []).append(contender.label)
+    for scenario in run.scenarios:
+        for name, reason in scenario.missing.items():
+            if not run.find(name).missing:
+                by_reason.setdefault((f" of {scenario.title}", reason), []).append(run.find(name).label)
+    lines = tuple(f"Left out{where}: {', '.join(names)}: {reason}" for (where, reason), names in by_reason.items())
     return [Words(lines)] if lines else []
 
 
@@ -156,7 +160,8 @@ def show(value: float | None) -> str:
 
 def make_case(run: Run, scenario: Scenario) -> Section:
     """Return a case's section: figures, drawings of rates and CPU, latencies, and how steady the rounds were."""
-    rows = [row for row in summarise(run, scenario, scenario.base) if not row.contender.missing]
+    every = summarise(run, scenario, scenario.base)
+    rows = [row for row in every if not row.contender.missing and row.name not in scenario.missing]
     if scenario.base:
         rows.sort(key=lambda row: row.cpu.median if row.cpu else math.inf)
     if not rows:
