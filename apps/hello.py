@@ -27,7 +27,7 @@ HTML = "text/html; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"
 BYTES = "application/octet-stream"
 MAX_SIZE = 1 << 30
-PIECE = b"0123456789abcdef" * 4096
+PIECE = 64 * 1024
 
 
 def answer(path: str, variables: "Callable[[], dict[str, str]]", read: "Read") -> "Answer":
@@ -48,7 +48,7 @@ def answer(path: str, variables: "Callable[[], dict[str, str]]", read: "Read") -
         digits = path[6:]
         if digits.isascii() and digits.isdigit() and len(digits) <= 10 and int(digits) <= MAX_SIZE:
             size = int(digits)
-            return "200 OK", BYTES, size, pieces(size) if size > len(PIECE) else [PIECE[:size]]
+            return "200 OK", BYTES, size, pieces(size)
         return whole("400 Bad Request", TEXT, b"size: a whole number of bytes, at most 1073741824\n")
     return whole("404 Not Found", TEXT, b"no such page; there are / /gateway /env /size/N /post\n")
 
@@ -85,11 +85,11 @@ def post_page(read: "Read") -> bytes:
 
 def pieces(size: int) -> "Iterator[bytes]":
     """Yield ``size`` bytes in pieces of at most 64 KiB; each byte's place modulo 16 is its hexadecimal digit."""
-    piece = PIECE
-    for _ in range(size // len(piece)):
-        yield piece
-    if size % len(piece):
-        yield piece[: size % len(piece)]
+    piece = b"0123456789abcdef" * (min(size, PIECE) // 16 + 1)
+    for _ in range(size // PIECE):
+        yield piece[:PIECE]
+    if size % PIECE:
+        yield piece[: size % PIECE]
 
 
 def escape(text: str) -> str:
