@@ -3,7 +3,7 @@
 A step's cost is the CPU time of a run with it less that of the same run without it: two rows that differ in nothing
 else. Rows are recipes of ``gateways.execution.recipes`` and the parts that they are cooked with; nothing of the
 machinery is copied. One process runs them all in turn, in an order drawn anew for each round, without a server around
-it.
+it. Then the scenario ``emulation`` measures whole servers, and judges what the emulation may cost.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.answers import call_application
+from bench.commands import finish
+from bench.comparison import Options, begin_run
 from bench.machine import describe_machine
 from bench.outcome import fresh_path
+from bench.plan import read_plan
 from bench.progress import TextProgress
 from bench.report import document
 from bench.report.document import Document, Drawing, Facts, Section, Table, Words
@@ -42,6 +45,8 @@ from gateways.execution.watch import NOTES
 
 ROUNDS, SECONDS = 15, 0.08
 QUICK_ROUNDS, QUICK_SECONDS = 5, 0.03
+SERVERS = "emulation"
+SERVER_SECONDS, QUICK_SERVER_SECONDS = 95.0, 35.0
 STYLES = 8
 
 
@@ -310,10 +315,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} short rounds, for a first look")
     parser.add_argument("--rounds", type=int, help=f"how often each row is measured (default {ROUNDS})")
     parser.add_argument("--seed", type=int, help="of the order of rows")
+    parser.add_argument("--steps", action="store_true", help="the steps only, without whole servers and their goals")
 
 
 def run_models(arguments: argparse.Namespace) -> int:
-    """Measure, print the table, keep the page; return 0. Raise ``ValueError`` for what cannot be measured."""
+    """Measure, print the tables, keep the pages; 0 when all was well. Raise ``ValueError`` for a wrong option."""
     rounds = arguments.rounds or (QUICK_ROUNDS if arguments.quick else ROUNDS)
     if not 1 <= rounds <= 1000:
         raise ValueError("--rounds must be 1 to 1000")
@@ -330,5 +336,17 @@ def run_models(arguments: argparse.Namespace) -> int:
     path = fresh_path("models").with_suffix(".html")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(document.format_html(report), encoding="utf-8")
-    print(f"\n{document.format_text(report)}\n\nreport: {path}")
-    return 0
+    print(f"\n{document.format_text(report)}\n\nreport: {path}\n")
+    if arguments.steps:
+        print(f"next: without --steps, whole servers are measured and held against their goals ({SERVERS})")
+        return 0
+    return judge_servers(arguments.quick)
+
+
+def judge_servers(quick: bool) -> int:
+    """Measure registry against wsgi and zygote against cgi through whole servers; return 1 when one of them failed.
+
+    What is printed last is their goals, each with its paired ratio, the ratio's interval and the verdict.
+    """
+    options = Options(rounds=QUICK_ROUNDS if quick else 0, budget=QUICK_SERVER_SECONDS if quick else SERVER_SECONDS)
+    return finish(begin_run(read_plan(SERVERS), options), options, fresh_path(SERVERS))

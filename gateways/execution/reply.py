@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gateways.core.document import Document
     from gateways.core.interfaces import Exchange
 
+LOCAL_REDIRECT = Kind.LOCAL_REDIRECT  # each look at a member through its class runs code of the enum's
 HOLD = 65536
 """Bytes of output that are held so that a short document is answered whole, with its length."""
 
@@ -56,7 +57,8 @@ class Reply:
 
     def flush(self) -> None:
         """Send what is held, if the head is complete: the script asked for it, or goes on, or there is much."""
-        self.raise_failure()
+        if self._failure is not None:
+            raise self._failure
         try:
             document = self._parse()
             if document is not None and document.body_allowed:
@@ -67,7 +69,8 @@ class Reply:
 
     def finish(self) -> None:
         """Answer with what is there; the output has ended. Raise ``ScriptError`` when it was no document."""
-        self.raise_failure()
+        if self._failure is not None:
+            raise self._failure
         if self._answered:
             return
         try:
@@ -76,7 +79,7 @@ class Reply:
         except GatewayError as error:
             self._keep(error)
             raise
-        if document.kind is Kind.LOCAL_REDIRECT:
+        if document.kind is LOCAL_REDIRECT:
             self._exchange.redirect(document.location)
         elif self._sending:
             self._send(document)
@@ -113,7 +116,7 @@ class Reply:
         self._body.clear()
         self._size = 0
         begun, self._sending = self._sending, True
-        if document.kind is Kind.LOCAL_REDIRECT or self._answered:
+        if document.kind is LOCAL_REDIRECT or self._answered:
             return
         if not begun and body and document.length == len(body):
             self._answered = True

@@ -59,10 +59,6 @@ NOTES = Notes()
 """The notes of this process: all that is noted is process-wide, and a process has one run at a time."""
 
 
-def _note_move(_args: tuple[Any, ...]) -> None:
-    NOTES.moved = True
-
-
 def _note_variable(args: tuple[Any, ...]) -> None:
     if NOTES.active:
         NOTES.variables.add(os.fsencode(args[0]).decode("latin-1"))
@@ -96,7 +92,6 @@ def _refuse_exec(_args: tuple[Any, ...]) -> None:
 
 
 _EVENTS = {
-    "os.chdir": _note_move,
     "os.putenv": _note_variable,
     "os.unsetenv": _note_variable,
     "os.exec": _refuse_exec,
@@ -111,7 +106,12 @@ _EVENTS = {
 }
 
 
-def _audit(event: str, args: tuple[Any, ...], _find: Callable[[str], Any] = _EVENTS.get) -> None:
+def _audit(event: str, args: tuple[Any, ...], _find: Callable[[str], Any] = _EVENTS.get, _notes: Notes = NOTES) -> None:
+    if event == "exec":  # each run begins with one
+        return
+    if event == "os.chdir":  # and makes two of these
+        _notes.moved = True
+        return
     action = _find(event)
     if action is not None:
         action(args)
