@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any
 
 DRIVER = Path(__file__).with_name("process_driver.py")
-PATIENCE = 15.0
+PATIENCE = 30.0
 DEATH = r"worker (\d+) \(pool \w+, generation \d+, slot \d+\) "
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DEADLINE = 20.0
+DEADLINE = 30.0
 """Seconds that any event is waited for before the test fails."""
 
 
@@ -137,6 +137,14 @@ def children(pid: int) -> list[tuple[int, str]]:
             if int(fields[1]) == pid:
                 found.append((int(entry), fields[0]))
     return found
+
+
+def has_ended(pid: int) -> bool:
+    """True when a process is gone, or dead and waiting for somebody to collect it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def wait_until(condition: object, what: str, deadline: float = DEADLINE) -> None:

@@ -20,12 +20,12 @@ from gateways.execution.sources import ScriptFolder, SingleScript
 from gateways.execution.zygote import ZygoteModel
 from tests.exchanges import FakeExchange, make_request
 from tests.script_runs import FORKED, Call, Outcome, run_apart, run_call, run_calls, run_one, write_script
-from tests.servers import children
+from tests.servers import children, has_ended
 
 HEAD = 'print("Content-Type: text/plain\\n")\n'
 FLUSHED_HEAD = 'print("Content-Type: text/plain\\n", flush=True)\n'
 BOTH = pytest.mark.parametrize("model", FORKED)
-DEADLINE = 20.0
+DEADLINE = 30.0
 MADE: list[CGIModel | ZygoteModel] = []
 
 
@@ -42,15 +42,6 @@ def close_models() -> Iterator[None]:
     yield
     while MADE:
         MADE.pop().close()
-
-
-def has_ended(pid: int) -> bool:
-    """True when a process is gone, or dead and waiting for somebody to collect it."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    return state in "ZX"
 
 
 def wait_for_end(pid: int) -> bool:
@@ -370,7 +361,7 @@ def test_a_script_that_takes_too_long_is_killed_with_its_group(
     monkeypatch.setattr(child, "KILL_GRACE", 0.1)
     script = (FLUSHED_HEAD + "print('half', flush=True)\n" if sent else "") + STUBBORN + "signal.pause()"
     path = write_script(tmp_path / "script.py", script)
-    outcome: Outcome = run_apart(lambda: run_call(make_model(model, SingleScript(str(path)), 1.0), Call()))
+    outcome: Outcome = run_apart(lambda: run_call(make_model(model, SingleScript(str(path)), 2.0), Call()))
     assert (outcome.error, outcome.code) == ("ScriptError", 504)
     assert outcome.text == ("half\n" if sent else "")
     assert "its time limit passed" in outcome.log

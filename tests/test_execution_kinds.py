@@ -33,7 +33,7 @@ from tests.script_kinds import (
     Kind,
 )
 from tests.script_runs import MODELS, Call, Outcome, run_apart, run_call, write_script
-from tests.servers import DEADLINE, Server, serving, wait_until
+from tests.servers import DEADLINE, Server, has_ended, serving, wait_until
 
 EVERY_MODE = pytest.mark.parametrize("mode", MODES)
 SECRETS = {"AWS_SECRET": "s3cret", "API_TOKEN": "s3cret", "DATABASE_URL": "s3cret", "LANG": "C.UTF-8"}
@@ -304,7 +304,7 @@ def test_c11_a_client_that_leaves_costs_only_its_own_request(mode: str, site: Si
             pass
     assert site.get(mode, "basic.py") == "hello\n"
     if mode in FORKED:
-        assert not os.path.exists(f"/proc/{site.path(mode, 'pid').read_text()}")
+        wait_until(lambda: has_ended(int(site.path(mode, "pid").read_text())), "the script's end")
 
 
 @pytest.mark.parametrize("mode", IN_PROCESS)

@@ -13,7 +13,7 @@ from gateways.execution import zygote_control
 from gateways.execution.sources import SingleScript
 from gateways.execution.zygote import ZygoteModel
 from tests.script_runs import Call, Outcome, run_apart, run_call, write_script
-from tests.servers import children, wait_until
+from tests.servers import children, has_ended, wait_until
 
 HEAD = 'print("Content-Type: text/plain\\n")\n'
 
@@ -22,13 +22,6 @@ def make(path: Path, preloaded: bool = False) -> ZygoteModel:
     model = ZygoteModel(SingleScript(str(path)), time_limit=20, preloaded=preloaded)
     model.load()
     return model
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True
 
 
 @pytest.mark.parametrize("preloaded", [False, True], ids=["a-new-interpreter", "a-fork-of-the-worker"])
@@ -55,7 +48,7 @@ def test_a_zygote_that_was_lost_between_two_requests_is_started_again(tmp_path: 
         model = make(path)
         first = run_call(model, Call())
         os.kill(int(first.text), signal.SIGKILL)
-        wait_until(lambda: is_gone(int(first.text)), "its end")
+        wait_until(lambda: has_ended(int(first.text)), "its end")
         return [first, run_call(model, Call())]
 
     first, second = run_apart(work)
@@ -93,7 +86,7 @@ def test_a_worker_that_is_killed_takes_its_zygote_and_the_script_along(tmp_path:
     os.kill(worker, signal.SIGKILL)
     os.waitpid(worker, 0)
     for pid in map(int, pids.read_text().split()):
-        wait_until(lambda pid=pid: is_gone(pid), "everybody's end")
+        wait_until(lambda pid=pid: has_ended(pid), "everybody's end")
 
 
 def test_signals_for_the_worker_do_not_end_its_zygote_and_reach_no_child(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.clients import fastcgi, scgi
 from tests.gunicorn_server import Gunicorn, hosted, run_to_end
-from tests.servers import DEADLINE, children, read_response, wait_until
+from tests.servers import DEADLINE, children, has_ended, read_response, wait_until
 
 pytest.importorskip("gunicorn")
 
@@ -185,7 +185,7 @@ def test_a_worker_that_waits_gives_signs_of_life_and_one_that_is_stuck_is_ended(
     make_gate(tmp_path)
     wanted = [r"\] critical: WORKER TIMEOUT", r"\] error: GET /block: the application failed: SystemExit"]
     tolerated = ["^    ", r"\] error: Worker .* exited with code 1"]
-    with hosted(tmp_path, "--workers", "2", "--timeout", "1", GUEST, wanted=wanted, tolerated=tolerated) as server:
+    with hosted(tmp_path, "--workers", "2", "--timeout", "3", GUEST, wanted=wanted, tolerated=tolerated) as server:
         wait_until(lambda: len(server.workers()) == 2, "two workers")
         before = set(server.workers())
         status, body = server.get("/block")
@@ -199,7 +199,7 @@ def test_a_worker_that_waits_gives_signs_of_life_and_one_that_is_stuck_is_ended(
 def test_a_stuck_application_that_swallows_the_order_is_ended_all_the_same(tmp_path: Path) -> None:
     make_gate(tmp_path)
     tolerated = [r"WORKER TIMEOUT", r"\] error: Worker .* was sent SIGKILL"]
-    with hosted(tmp_path, "--timeout", "1", GUEST, wanted=tolerated) as server, server.connect() as sock:
+    with hosted(tmp_path, "--timeout", "2", GUEST, wanted=tolerated) as server, server.connect() as sock:
         sock.sendall(b"GET /swallow HTTP/1.1\r\nHost: h\r\n\r\n")
         (stuck, _) = wait_for_runners(tmp_path, 2)
         wait_until(lambda: stuck not in server.workers(), "its end")
@@ -271,7 +271,7 @@ def test_workers_end_when_the_arbiter_is_killed(tmp_path: Path) -> None:
         workers = server.workers()
         server.process.kill()
         server.process.wait()
-        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}/fd/0") for pid in workers), "their end")
+        wait_until(lambda: all(map(has_ended, workers)), "their end")
         assert len(re.findall("Parent changed, shutting down", server.read_log())) == 2
 
 

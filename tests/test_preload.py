@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.script_runs import write_script
-from tests.servers import Server, serving, wait_until
+from tests.servers import Server, has_ended, serving, wait_until
 
 HEAD = 'print("Content-Type: text/plain\\n")\n'
 SHARED = "import os\nPID = os.getpid()\nVERSION = 1\n"
@@ -77,7 +77,7 @@ def test_a_module_is_imported_once_by_neither_supervisor_nor_worker(tmp_path: Pa
         assert nursery not in workers
         assert {row[1] for row in seen[0::3]} == {server.pid}, "so are the workers"
         assert {row[0] for row in seen[1::3]} <= set(server.workers())
-    assert not os.path.exists(f"/proc/{nursery}")
+    wait_until(lambda: has_ended(nursery), "the nursery's end")
 
 
 def test_a_worker_that_is_killed_is_forked_again_with_what_was_imported(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_reload_imports_anew_and_a_module_that_fails_keeps_the_old_workers(tmp
         wait_until(lambda: {ask(server, "wsgi")[3] for _ in range(4)} == {22}, "the new code everywhere")
         after = ask(server, "wsgi")
         assert after[2] != before[2]
-        wait_until(lambda: not os.path.exists(f"/proc/{before[2]}"), "the old nursery's end")
+        wait_until(lambda: has_ended(before[2]), "the old nursery's end")
         shared.write_text("# no\nraise RuntimeError('broken')")
         server.process.send_signal(signal.SIGHUP)
         server.wait_for_log("reload given up")
@@ -145,4 +145,4 @@ def test_the_supervisor_leaves_nobody_behind_when_it_is_killed(tmp_path: Path) -
         family = [*server.workers(), *zygotes]
         assert len(server.workers()) == 3
         server.process.kill()
-        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in family), "everybody's end")
+        wait_until(lambda: all(map(has_ended, family)), "everybody's end")

@@ -7,10 +7,13 @@ import re
 import signal
 import socket
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.gate import APP as GATED
+from tests.gate import Gate
 from tests.servers import DEADLINE, Server, read_response, serving, wait_until
 
 APP = """
@@ -172,6 +175,7 @@ def test_p18_b132_a_log_that_was_moved_away_is_written_anew_by_everybody(tmp_pat
             client.sendall(b"no request at all\r\n\r\n")
             assert client.recv(4096).startswith(b"HTTP/1.1 400 ")
         wait_until(server.log.exists, "the new log")
+        server.wait_for_log("refused a request with 400")
         (worker,) = server.workers()
         os.kill(worker, signal.SIGKILL)
         server.wait_for_log(rf"\[{server.pid}\] error: worker {worker} .* was killed by SIGKILL")
@@ -240,11 +244,17 @@ def test_the_slow_log_is_a_file_of_its_own(tmp_path: Path) -> None:
     slow = tmp_path / "slow.log"
     slow.write_text("")
     options = ("--slow-log", str(slow), "--slow-request-timeout", "0.2", "--start-servers", "1", "--max-servers", "1")
-    with serving(tmp_path, "tests/apps/probe.py", *options) as server, server.connect() as sock:
+    gate = Gate(tmp_path)
+    with closing(gate), serving(tmp_path, GATED, *gate.options, *options) as server:
+        line = gate.connect(server, "http")
         slow.rename(tmp_path / "slow.log.1")
         server.process.send_signal(signal.SIGUSR1)
-        sock.sendall(b"GET /wait/2.5 HTTP/1.1\r\nHost: h\r\n\r\n")
-        wait_until(lambda: slow.exists() and "newest call first: wait (" in slow.read_text(), "the stack")
+        line.ask("/hold")
+        held = gate.wait()
+        stack = r"newest call first: application \(\S+gate.py:\d+\)"
+        wait_until(lambda: slow.exists() and re.search(stack, slow.read_text()), "the stack")
+        gate.open(held)
+        assert line.answer().pid == held
         record = slow.read_text().splitlines()[0]
-        assert re.search(r"Z \[\d+\] warning: worker \d+ \(pool main\) is slow: GET /wait/2.5 for \d\.\d s$", record)
+        assert re.search(rf"Z \[\d+\] warning: worker {held} \(pool main\) is slow: GET /hold for \d+\.\d s$", record)
         assert (tmp_path / "slow.log.1").read_text() == ""

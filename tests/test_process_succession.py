@@ -22,7 +22,7 @@ from gateways.process.pidfile import find_running
 from tests.servers import serving
 
 ROOT = Path(__file__).resolve().parent.parent
-PATIENCE = 20.0
+PATIENCE = 30.0
 APP = """
 import os
 def application(environ, start_response):

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.process_server import DEATH, PATIENCE, Start, children_of, fixed
+from tests.servers import wait_until
 
 # ---- start, spares, replacement ----
 
@@ -183,8 +184,7 @@ def test_p08_b122_foreign_children_are_reaped_in_silence(start: Start) -> None:
     (foreign,) = server.pids(r"foreign (\d+)")
     server.started(1)
     server.ask()
-    states = children_of(server.process.pid)
-    assert foreign not in states
+    wait_until(lambda: foreign not in children_of(server.process.pid), "the foreign child's end")
     server.stop()
     assert not [line for line in server.lines if f"worker {foreign}" in line]
     assert server.errors() == []

@@ -10,7 +10,7 @@ import pytest
 
 from gateways.config.reader import read_settings
 from gateways.reloading import Watched, drop_inner, format_changes, is_of_interest, plan_watched, quote, soften, unquote
-from tests.servers import ROOT, Server, serving, wait_until
+from tests.servers import ROOT, Server, has_ended, serving, wait_until
 
 APP = """
 import words
@@ -123,4 +123,4 @@ def test_an_edit_is_served_and_a_broken_one_is_not(tmp_path: Path) -> None:
         wait_until(lambda: len(server.workers()) == 3, "two workers and the watcher")
         assert not (tmp_path / "__pycache__").exists()
         watchers = set(server.workers())
-    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in watchers), "the watcher's end")
+    wait_until(lambda: all(map(has_ended, watchers)), "the watcher's end")

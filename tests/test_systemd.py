@@ -20,7 +20,7 @@ import pytest
 
 from gateways.commands import make_parser
 from gateways.process.notify import Notifier
-from tests.servers import DEADLINE, ROOT, children, read_to_end, wait_until
+from tests.servers import DEADLINE, ROOT, children, has_ended, read_to_end, wait_until
 
 UNITS = ROOT / "conf" / "systemd"
 PROGRAM = "/opt/gateways/bin/gateways"
@@ -217,7 +217,7 @@ def test_the_manager_hears_of_everything_in_its_order(tmp_path: Path, manager: M
         manager.hear("WATCHDOG", "1")
         os.kill(successor, signal.SIGTERM)
         manager.hear("STOPPING", "1")
-        wait_until(lambda: not Path(f"/proc/{successor}").exists(), "the successor's end")
+        wait_until(lambda: has_ended(successor), "the successor's end")
 
 
 BEATS = [

@@ -14,7 +14,7 @@ from tests.conformance.messages import Broken, Context, Request, Response
 from tests.conformance.table import NEEDS, Checks, Row
 
 PASS, FAIL, SKIP = "pass", "fail", "skip"
-PATIENCE = 3.0
+PATIENCE = 10.0
 """Seconds for which a patient row repeats its last request."""
 LIMIT = 10.0
 """Seconds that each exchange of a row may take."""
