@@ -101,11 +101,12 @@ def test_a_reload_imports_anew_and_a_module_that_fails_keeps_the_old_workers(tmp
     traces = ("RuntimeError|LoadError|Traceback|^ |^The above|^$",)
     wanted = ("pool site cannot preload", r"reload given up, the old workers stay: .*shared.py, line 2\)")
     with serving_site(tmp_path, wanted=wanted, tolerated=traces) as server:
-        before = ask(server, "wsgi")
+        before, old = ask(server, "wsgi"), set(server.workers())
         shared = tmp_path / "lib" / "shared.py"
         shared.write_text(SHARED.replace("VERSION = 1", "VERSION = 22"))
         server.process.send_signal(signal.SIGHUP)
         server.wait_for_log("generation 2 of pool site serves")
+        wait_until(lambda: not old & set(server.workers()), "the end of the old workers")
         wait_until(lambda: {ask(server, "wsgi")[3] for _ in range(4)} == {22}, "the new code everywhere")
         after = ask(server, "wsgi")
         assert after[2] != before[2]

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from gateways.process.visiting import read_status
 from tests.clients import fastcgi, uwsgi
-from tests.servers import DEADLINE, Server, read_to_end, serving
+from tests.servers import DEADLINE, Server, read_to_end, serving, wait_until
 from tests.wires import ASK, Answer, variables
 
 APP = """
@@ -113,17 +114,22 @@ def test_F16_what_an_application_logs_forges_no_record(server: Server, wire: str
     assert "\r" not in server.read_log()
 
 
+def list_states(status: str) -> list[str]:
+    """What each worker does, as the status port says."""
+    return [worker["state"] for worker in read_status(status)["pools"][0]["workers"]]
+
+
 def test_b113_p10_the_last_answer_of_a_retiring_worker_arrives_with_the_end_of_its_connection(
     app: Path, tmp_path: Path
 ) -> None:
     options = ["--bind", "fastcgi://127.0.0.1:0", "--process-manager", "static", "--max-servers", "1"]
-    options += ["--model", "handler"]
+    options += ["--model", "handler", "--status-listen", f"unix:{tmp_path}/status"]
     data = fastcgi.request([*variables("/", None), (b"CONTENT_LENGTH", b"")], keep=1)
     with serving(tmp_path, f"{app}:handler", *options) as server, server.connect(wire="fastcgi") as sock:
         for last in (False, True):
             if last:
                 server.process.send_signal(signal.SIGHUP)
-                server.wait_for_log("generation 2 of pool main serves")
+                wait_until(lambda: "closing" in list_states(f"unix:{tmp_path}/status"), "the old worker told to leave")
             sock.sendall(data)
             answer = b""
             while not answer.endswith(fastcgi.rec(fastcgi.END, bytes(8))):

@@ -94,6 +94,7 @@ def on_terminal(width: int, height: int, *arguments: str, **variables: str) -> I
     if pid == 0:
         os.chdir(ROOT)
         ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever was started in the background ignores it
         command = [sys.executable, "-m", "gateways", "status", *arguments]
         os.execve(sys.executable, command, {**os.environ, "TERM": "xterm", **variables})
     try:
