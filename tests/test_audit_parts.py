@@ -123,9 +123,10 @@ def test_whether_a_name_is_read_unset(source: str, expected: bool) -> None:
 MEMORY = [
     ("steady", [(48, 1000, 0), (144, 1000, 0), (336, 1001, 0)], False),
     ("a cache that fills", [(48, 1000, 0), (144, 1300, 0), (336, 1330, 0)], False),
-    ("objects", [(48, 1000, 0), (144, 1300, 0), (336, 1900, 0)], True),
-    ("large objects", [(48, 0, 0), (144, 0, 96 << 16), (336, 0, 288 << 16)], True),
-    ("not looked at often enough", [(48, 1000, 0), (144, 1300, 0)], False),
+    ("a cache that fills later", [(48, 1000, 0), (144, 1300, 0), (336, 1900, 0), (720, 2000, 0)], False),
+    ("objects", [(48, 1000, 0), (144, 1300, 0), (336, 1900, 0), (720, 3100, 0)], True),
+    ("large objects", [(48, 0, 0), (144, 0, 96 << 16), (336, 0, 288 << 16), (720, 0, 672 << 16)], True),
+    ("not looked at often enough", [(48, 1000, 0), (144, 1300, 0), (336, 1900, 0)], False),
 ]
 
 

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import IO, TYPE_CHECKING
 
 from gateways.audit.exchange import KeptExchange
+from gateways.audit.growth import PARTS, Look, is_growing
 from gateways.audit.job import Job, Record, encode, format_record, parse_job
 from gateways.audit.kinds import OWN_KINDS
 from gateways.audit.own_state import OwnCode
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 MAX_ERROR = 300
 SOAK_LIMIT = 5.0
-"""Seconds that the soak may take, about."""
+"""Seconds that the soak may take, about, unless memory seems to grow."""
 open_file = open
 """The builtin, which an application may replace."""
 LEAST_SOAK = 32
@@ -180,7 +181,7 @@ class Session:
         return error
 
     def _soak(self, seconds: float) -> None:
-        """Go on without records, and write how much memory there is after one, three and seven parts.
+        """Go on without records, and write how much memory there is at some moments; no longer than it seems to grow.
 
         ``seconds``: what a request takes. A cache that fills grows less in the longer parts; a leak does not. An
         application that is too slow for that is left alone.
@@ -189,18 +190,21 @@ class Session:
         if part < LEAST_SOAK:
             return
         numbers = cycle(sorted(set(self._job.sequence)))
-        deadline = monotonic() + 2 * SOAK_LIMIT
+        deadline = monotonic() + 4 * SOAK_LIMIT
         run = 0
-        for length in (part, 2 * part, 4 * part):
-            for number in islice(numbers, length):
+        looks: list[Look] = []
+        for parts in PARTS:
+            for number in islice(numbers, parts * part):
                 exchange = KeptExchange(self._job.requests[number])
                 self.answer(exchange)
                 if exchange.recycled or monotonic() > deadline:
                     return
             del exchange
-            run += length
-            blocks, resident = read_memory()
-            self.write(encode({"memory": [run, blocks, resident]}))
+            run += parts * part
+            looks.append((run, *read_memory()))
+            self.write(encode({"memory": looks[-1]}))
+            if len(looks) > 2 and not is_growing(looks):
+                return
 
 
 def compare_states(

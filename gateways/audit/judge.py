@@ -8,15 +8,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from gateways.audit.expect import Difference
+from gateways.audit.growth import measure_growth
 from gateways.audit.job import Record, Run
 from gateways.audit.kinds import KINDS, OWN_KINDS, Rule
 
-BLOCKS = 1.0
-"""Blocks of small objects a request, from which growth is told."""
-RESIDENT = 24 * 1024.0
-"""The same in bytes of resident memory, for what is no small object."""
-SUSTAINED = 0.75
-"""Of its first rate, what a growth keeps that is no filling cache."""
 MEMORY_BUDGET = 64 << 20
 """Bytes that a worker may grow by before it is replaced."""
 MOST_REQUESTS, LEAST_REQUESTS = 1000, 10
@@ -153,18 +148,9 @@ def _count_files(run: Run, rounds: int, requests: int) -> int:
 
 def judge_memory(run: Run) -> list[Cause]:
     """Return the cause that growing memory is: it grew by as much again when as many requests had been run again."""
-    if len(run.memory) < 3:
+    size = measure_growth(run.memory)
+    if not size:
         return []
-    blocks, resident = [], []
-    for (run1, blocks1, bytes1), (run2, blocks2, bytes2) in zip(run.memory, run.memory[1:], strict=False):
-        blocks.append((blocks2 - blocks1) / (run2 - run1))
-        resident.append((bytes2 - bytes1) / (run2 - run1))
-    if not any(
-        min(rates) >= least and rates[1] >= SUSTAINED * rates[0]
-        for rates, least in ((blocks, BLOCKS), (resident, RESIDENT))
-    ):
-        return []
-    size = max(min(resident), 64 * min(blocks))
     after = f"{size / 1024:.1f} KiB a request"
     return [Cause("memory", after, True, -1, after=str(int(size)), recycles=True)]
 
