@@ -133,7 +133,9 @@ def test_b113_p10_the_last_answer_of_a_retiring_worker_arrives_with_the_end_of_i
             sock.sendall(data)
             answer = b""
             while not answer.endswith(fastcgi.rec(fastcgi.END, bytes(8))):
-                answer += sock.recv(65536)
+                piece = sock.recv(65536)
+                assert piece, answer
+                answer += piece
         # Not BlockingIOError: a front that asked at once would know that it must not ask here again.
         sock.setblocking(False)
         assert sock.recv(1) == b""

@@ -395,6 +395,19 @@ class TestTimeLimits:
         hasty.wait_for_log("takes no response bytes for 1 seconds")
 
 
+@pytest.mark.parametrize("requests", [1, 2])
+def test_H18_a_connection_that_was_answered_is_kept_for_KeepAliveTimeout(tmp_path: Path, requests: int) -> None:
+    """Also when its only request had come with it, so that it never waited for one."""
+    with (
+        serving(tmp_path, PROBE, *fixed(1), "--header-timeout", "600", "--keep-alive-timeout", "1") as server,
+        server.connect() as kept,
+    ):
+        for _ in range(requests):
+            kept.sendall(PID)
+            read_response(kept)
+        assert read_to_end(kept) == b""
+
+
 def test_B087_max_requests_counts_requests_and_says_close(tmp_path: Path) -> None:
     """Five requests on a kept connection: the fifth is answered with close, another worker takes over."""
     limits = ["--max-requests-per-child", "5", "--max-requests-jitter", "0"]

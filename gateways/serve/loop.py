@@ -323,7 +323,7 @@ class ConnectionLoop:
                 connection.began = now
                 connection.received = 0
             connection.deadline = now + times.body if times.body else float("inf")
-        elif not connection.registered or connection.wire.has_partial_request:
+        elif connection.wire.has_partial_request or (connection.phase == HEAD and not connection.registered):
             if connection.phase != HEAD or not connection.registered:
                 connection.phase = HEAD
                 connection.deadline = now + times.head if times.head else float("inf")
