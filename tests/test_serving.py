@@ -408,6 +408,48 @@ def test_H18_a_connection_that_was_answered_is_kept_for_KeepAliveTimeout(tmp_pat
         assert read_to_end(kept) == b""
 
 
+FORKS = """#!/usr/bin/env python3
+import os
+print("Content-Type: text/plain\\n\\nforked", end="")
+if os.environ["PATH_INFO"] == "/" and os.fork() == 0:
+    os.open({gate!r}, os.O_RDONLY)
+    os._exit(0)
+"""
+
+
+def count_watched(pid: int) -> int:
+    """How many descriptors the epoll of a process watches."""
+    numbers = [path.name for path in Path(f"/proc/{pid}/fd").iterdir() if is_epoll(path)]
+    return sum(Path(f"/proc/{pid}/fdinfo/{number}").read_text().count("tfd:") for number in numbers)
+
+
+def is_epoll(path: Path) -> bool:
+    try:
+        return "eventpoll" in os.readlink(path)
+    except FileNotFoundError:  # closed meanwhile
+        return False
+
+
+def test_c13_a_child_that_a_script_leaves_behind_keeps_no_closed_connection_watched(tmp_path: Path) -> None:
+    """It has a copy of the connection: closing ours does not take it out of epoll, which would wake us for ever."""
+    gate, script = tmp_path / "gate", tmp_path / "forks.py"
+    os.mkfifo(gate)
+    script.write_text(FORKS.format(gate=str(gate)))
+    with serving(tmp_path, str(script), "--model", "registry", *fixed(1)) as server:
+        wait_until(server.workers, "a worker")
+        [worker] = server.workers()
+        with server.connect() as first:
+            first.sendall(b"GET /none HTTP/1.0\r\n\r\n")
+            read_to_end(first)
+        before = count_watched(worker)
+        with server.connect() as kept:
+            kept.sendall(GET % b"/")
+            assert read_response(kept)[1] == b"forked"
+            wait_until(lambda: count_watched(worker) == before + 1, "the connection is kept")
+        wait_until(lambda: count_watched(worker) == before, "the connection is watched no more")
+        os.close(os.open(gate, os.O_WRONLY))
+
+
 def test_B087_max_requests_counts_requests_and_says_close(tmp_path: Path) -> None:
     """Five requests on a kept connection: the fifth is answered with close, another worker takes over."""
     limits = ["--max-requests-per-child", "5", "--max-requests-jitter", "0"]

@@ -340,13 +340,13 @@ class ConnectionLoop:
             self._sharing.untold[connection] = None
 
     def _close(self, connection: Connection) -> None:
-        """Close at once. Closing the descriptor takes it out of epoll, unless another process has a copy of it."""
+        """Close at once."""
         if connection.registered:
             del self.connections[connection.fd]
             connection.registered = False
+            # Closing would do, unless another process has a copy: the doorman, or a child that a script forked.
+            self._epoll.unregister(connection.fd)
             if self._sharing is not None:
-                if connection.mark:
-                    self._epoll.unregister(connection.fd)
                 self._sharing.forget(connection)
         connection.close()
 
