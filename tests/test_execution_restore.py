@@ -61,6 +61,7 @@ SEEN: dict[str, Callable[[], Any]] = {
     "streams": lambda: (id(sys.stdin), id(sys.stdout), id(sys.stderr), id(sys.__stdout__)),
     "main": lambda: id(sys.modules["__main__"]),
     "descriptors": lambda: sorted(os.listdir("/proc/self/fd")),
+    "standard descriptors": lambda: [os.readlink(f"/proc/self/fd/{number}") for number in range(3)],
 }
 
 
@@ -102,7 +103,16 @@ CHANGES = [
     ("streams", "import sys\nsys.stdout = sys.stderr\nsys.stdin = None"),
     ("streams-closed", "import sys\nsys.stdout.flush()\nsys.stdin.close()\nsys.stderr.close()\nsys.stdout.close()"),
     ("streams-detached", "import sys\nprint(flush=True)\nsys.stdin.detach()\nsys.stderr.detach()\nsys.stdout.detach()"),
+    ("stdout-wrapped", "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer)\nprint('x')"),
+    ("stdin-wrapped", "import io, sys\nsys.stdin = io.TextIOWrapper(sys.stdin.buffer)\nsys.stdin.read()"),
+    ("stderr-wrapped", "import io, sys\nsys.stderr = io.TextIOWrapper(sys.stderr.buffer, line_buffering=True)"),
+    ("stdout-opened-anew", "import sys\nsys.stdout = open(sys.stdout.fileno(), 'w', buffering=1)\nprint('x')"),
+    ("descriptor-1-opened", "out = open(1, 'w')\nout.write('x')"),
+    ("descriptor-0-opened", "open(0).read()"),
     ("descriptor-1-closed", "import os, sys\nsys.stdout.flush()\nos.close(1)"),
+    ("descriptors-0-and-2-closed", "import os\nos.close(0)\nos.close(2)"),
+    ("errors-to-the-browser", "import os\nos.dup2(1, 2)"),
+    ("descriptor-2-to-a-file", "import os\nos.close(2)\nos.open('/dev/null', os.O_WRONLY)"),
     ("main", "import sys\nsys.modules['__main__'] = sys\ndel sys.modules['__main__']"),
     ("exit", "raise SystemExit(3)"),
     ("exception", "1/0"),
@@ -146,6 +156,23 @@ def _comparable(result: tuple[list[Outcome], dict[str, Any], dict[str, Any]]) ->
     """Functions do not travel between processes: put their identities in their place."""
     outcomes, before, after = result
     return outcomes, {k: repr(v) for k, v in before.items()}, {k: repr(v) for k, v in after.items()}
+
+
+@EVERY_MODEL
+def test_a_wrapper_of_stdout_that_lives_on_in_a_namespace_ends_nobodys_output(model: str, tmp_path: Path) -> None:
+    script = "import io, sys\nout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-8')\n" + HEAD + "print('fine')"
+    path = write_script(tmp_path / "script.py", script)
+    outcomes = run_calls(IN_PROCESS[model], SingleScript(str(path)), Call(), Call(), Call())
+    assert [(outcome.text, outcome.log) for outcome in outcomes] == [("fine\n", "")] * 3
+
+
+@EVERY_MODEL
+def test_an_executor_that_nobody_ended_is_ended_and_the_worker_replaced(model: str, tmp_path: Path) -> None:
+    script = HEAD + "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(2)\n"
+    path = write_script(tmp_path / "script.py", script + "print(*pool.map(str, [1, 2]))")
+    outcomes = run_calls(IN_PROCESS[model], SingleScript(str(path)), Call(), Call())
+    assert [(outcome.text, outcome.recycling) for outcome in outcomes] == [("1 2\n", True)] * 2
+    assert "script.py: left an executor running" in outcomes[0].log
 
 
 LEAK = HEAD + (

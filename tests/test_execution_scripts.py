@@ -65,6 +65,9 @@ ANSWERS = [
      "200 OK", "x\n"),
     ("stdout-replaced", 'import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding="latin-1")\n'
      + HEAD + 'print("\\xe9", end="")', "200 OK", b"\xe9"),
+    ("stdout-opened-anew", HEAD + 'import sys\nsys.stdout.flush()\n'
+     'sys.stdout = open(sys.stdout.fileno(), "w", encoding="latin-1")\nprint("\xe9", end="")', "200 OK", b"\xe9"),
+    ("descriptor-1-opened", 'with open(1, "wb") as out: out.write(b"Content-Type: a/b\\n\\n\\xff")', "200 OK", b"\xff"),
     ("stdout-detached", 'import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.detach(), encoding="latin-1")\n'
      + HEAD + 'print("\\xe9", end="")', "200 OK", b"\xe9"),
     ("stdout-codec", FLUSHED_HEAD + CODEC + 'print("x", end="")', "200 OK", b"x\0"),
@@ -95,6 +98,8 @@ ANSWERS = [
     ("finally-runs", HEAD + 'try:\n    raise SystemExit\nfinally:\n    print("finally")', "200 OK", "finally\n"),
     ("thread-is-joined", HEAD + "import threading\ne = threading.Event()\n"
      "threading.Thread(target=lambda: (e.wait(5), print('thread'))).start()\ne.set()", "200 OK", "thread\n"),
+    ("executor-is-ended", HEAD + "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(2)\n"
+     "print(*pool.map(str, [1, 2]))", "200 OK", "1 2\n"),
     ("forked-child-ends", FORK + '    print("child")\n    raise SystemExit(0)\nos.waitpid(pid, 0)\nprint("parent")',
      "200 OK", "child\nparent\n"),
     ("forked-child-raises", FORK + "    1/0\nprint(os.waitpid(pid, 0)[1] >> 8)", "200 OK", "1\n"),

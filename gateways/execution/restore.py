@@ -52,7 +52,7 @@ class ProcessState:
         self._showwarning = warnings.showwarning
         os.chdir(folder)
         notes.before_child = self._environment.publish
-        notes.children = notes.moved = notes.opened = False
+        notes.children = notes.moved = notes.opened = notes.redirected = False
         notes.active = True
         sys.argv = [script]
         path.insert(0, folder)
@@ -103,12 +103,25 @@ def repair(repairs: Repairs) -> None:
     repairs.clear()
 
 
-def join_threads() -> None:
-    """Wait for the threads that are no daemons, as a Python process does before it ends."""
+EXECUTORS = (("concurrent.futures.thread", "_shutdown"), ("concurrent.futures.process", "_global_shutdown"))
+"""(module, what it sets when it ends its executors, so that no other can be made)."""
+
+
+def join_threads() -> bool:
+    """Wait for the threads that are no daemons, as a Python process does before it ends. True when some of them had to
+    be told: those of executors, which may belong to a module that goes on."""
     threading: Any = sys.modules.get("threading")
     if threading is None:
-        return
+        return False
+    told = False
+    for name, flag in EXECUTORS:
+        module: Any = sys.modules.get(name)
+        if module is not None:
+            told = told or bool(getattr(module, "_threads_queues", None) or getattr(module, "_threads_wakeups", None))
+            module._python_exit()
+            setattr(module, flag, False)
     current = threading.current_thread()
     for thread in threading.enumerate():
         if thread is not current and not thread.daemon:
             thread.join()
+    return told

@@ -158,8 +158,9 @@ class ScriptModel:
         try:
             stdio.enter(exchange, reply, log, None if body is None else body.file, self._spools)
             ending = run_code(program.code, module.__dict__, log)
-            if count_threads():
-                join_threads()
+            if count_threads() and join_threads():
+                log.note("left an executor running: this process will be replaced")
+                exchange.recycle()
             if NOTES.exits:
                 run_exits(log)
             recipe.discard(module)

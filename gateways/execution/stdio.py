@@ -13,7 +13,8 @@ import io
 import os
 import stat
 import sys
-from os import SEEK_CUR, lseek
+from fcntl import F_DUPFD_CLOEXEC, F_GETFD, fcntl
+from os import SEEK_CUR, dup2, lseek
 
 from gateways.core.errors import ConnectionLost, GatewayError
 from gateways.execution.watch import NOTES
@@ -33,49 +34,53 @@ _shared: list[ScriptStdio] = []
 
 
 class OutputDescriptor:
-    """Descriptor 1 as a memory file, and the bytes that were put there."""
+    """Descriptor 1 as a memory file, and the bytes that were put there. ``kept``: the same file, under a number that no
+    script knows: what it wrote is still there when it has closed descriptor 1, as ``open(1, "w")`` does."""
 
-    __slots__ = ()
+    __slots__ = ("kept",)
 
     def __init__(self) -> None:
+        self.kept = -1
         self.replace()
 
     def replace(self) -> None:
         """Put a new memory file at descriptor 1: a process that still holds the old one can no longer reach a reply."""
         descriptor = os.memfd_create("script-output")
-        if descriptor == 1:  # it had been closed
-            os.set_inheritable(1, True)
-            return
-        os.dup2(descriptor, 1, inheritable=True)
+        if self.kept < 0:
+            self.kept = keep_descriptor(descriptor)
+        else:
+            dup2(descriptor, self.kept, inheritable=False)
         os.close(descriptor)
+        dup2(self.kept, 1, inheritable=True)
+
+    def is_written(self) -> bool:
+        """True when something was written to descriptor 1 (0.2 us)."""
+        return lseek(self.kept, 0, SEEK_CUR) != 0
 
     def take(self, receive: Callable[[bytes], object]) -> None:
         """Hand what was written to descriptor 1 to ``receive``, in pieces."""
-        try:
-            size = os.lseek(1, 0, os.SEEK_END)
-        except OSError:  # the script closed it
-            self.replace()
-            return
+        kept = self.kept
+        size = os.lseek(kept, 0, os.SEEK_END)
         offset = 0
-        while offset < size and (piece := os.pread(1, min(_PIECE, size - offset), offset)):
+        while offset < size and (piece := os.pread(kept, min(_PIECE, size - offset), offset)):
             receive(piece)
             offset += len(piece)
-        os.ftruncate(1, 0)
-        os.lseek(1, 0, os.SEEK_SET)
+        os.ftruncate(kept, 0)
+        os.lseek(kept, 0, os.SEEK_SET)
 
 
 class ScriptOutput(io.RawIOBase):
     """What lies under ``sys.stdout``: each write reaches the reply of the run that is on.
 
     ``reply``: ``None`` between runs. ``ending``: flushing means no hurry any more. ``touched``: the script closed,
-    detached or reconfigured something that stands on this.
+    detached or reconfigured something that stands on this. ``closing``: ``sys.stdout`` itself is being closed.
     """
 
     def __init__(self, descriptor: OutputDescriptor) -> None:
         super().__init__()
         self.reply: Reply | None = None
         self.ending = False
-        self.touched = False
+        self.touched = self.closing = False
         self.writer: ScriptWriter | None = None
         self._descriptor = descriptor
 
@@ -95,7 +100,7 @@ class ScriptOutput(io.RawIOBase):
         if NOTES.forked:
             return os.write(1, piece)
         try:
-            if is_written():
+            if self._descriptor.is_written():
                 self._descriptor.take(reply.write)
             reply.write(piece)
         except ConnectionLost as error:
@@ -113,14 +118,6 @@ class ScriptOutput(io.RawIOBase):
             raise BrokenPipeError(32, "the client is gone") from error
 
 
-def is_written() -> bool:
-    """True when something was written to descriptor 1, or it is not what it was (0.2 us)."""
-    try:
-        return lseek(1, 0, SEEK_CUR) != 0
-    except OSError:
-        return True
-
-
 class ScriptWriter(io.BufferedWriter):
     """The buffer under ``sys.stdout``: tells a flush that was asked for from a buffer that was full."""
 
@@ -133,12 +130,26 @@ class ScriptWriter(io.BufferedWriter):
             raw.commit()
 
     def close(self) -> None:
-        self.raw.touched = True
-        super().close()
+        """Close, when ``sys.stdout`` is closed; a script's own object on top of this one only ends (C17)."""
+        if self.raw.closing:
+            super().close()
+        else:
+            _empty_buffer(self)
 
     def detach(self) -> io.RawIOBase:
         self.raw.touched = True
         return super().detach()
+
+
+class ScriptReader(io.BufferedReader):
+    """The buffer under ``sys.stdin``."""
+
+    raw: ScriptInput
+
+    def close(self) -> None:
+        """See ``ScriptWriter``."""
+        if self.raw.closing:
+            super().close()
 
 
 class ScriptText(io.TextIOWrapper):
@@ -147,7 +158,8 @@ class ScriptText(io.TextIOWrapper):
     buffer: Any
 
     def close(self) -> None:
-        self.buffer.raw.touched = True
+        raw = self.buffer.raw
+        raw.touched = raw.closing = True
         super().close()
 
     def detach(self) -> Any:
@@ -163,13 +175,13 @@ class ScriptInput(io.RawIOBase):
     """What lies under ``sys.stdin``: the request body of the run that is on, ending at CONTENT_LENGTH.
 
     ``read_body``: gives at most so many bytes of it, none at its end; ``None`` for no body, and between runs.
-    ``touched``: see ``ScriptOutput``.
+    ``touched``, ``closing``: see ``ScriptOutput``.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.read_body: Callable[[int], bytes] | None = None
-        self.touched = False
+        self.touched = self.closing = False
 
     def readable(self) -> bool:
         return True
@@ -204,6 +216,9 @@ class ScriptErrors(io.RawIOBase):
         self.log.write(bytes(data))
         return len(data)
 
+    def close(self) -> None:
+        """Nothing: see ``ScriptWriter``."""
+
 
 class ScriptStdio:
     """The three objects, made once and used again by every run that left them as they were (5 us a run saved).
@@ -213,7 +228,8 @@ class ScriptStdio:
     """
 
     __slots__ = (
-        "_encoding", "_errors", "_input", "_raw", "_saved", "_stderr", "_stderr_raw", "_stdin", "_stdout", "output",
+        "_encoding", "_errors", "_input", "_own", "_raw", "_saved", "_stderr", "_stderr_raw", "_stdin", "_stdout",
+        "output",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -226,6 +242,7 @@ class ScriptStdio:
         self._make_stderr()
         self._make_stdin()
         self._saved = -1
+        self._own = [(number, keep_descriptor(number)) for number in (0, 2) if not is_socket(number)]
 
     def _make_stdout(self) -> None:
         self._raw = ScriptOutput(self.output)
@@ -239,7 +256,7 @@ class ScriptStdio:
 
     def _make_stdin(self) -> None:
         self._input = ScriptInput()
-        self._stdin = ScriptText(io.BufferedReader(self._input), self._encoding, self._errors, "\n")
+        self._stdin = ScriptText(ScriptReader(self._input), self._encoding, self._errors, "\n")
 
     def enter(
         self, exchange: Exchange, reply: Reply, log: ScriptLog, body: IO[bytes] | None, as_descriptor: bool
@@ -248,7 +265,7 @@ class ScriptStdio:
 
         ``as_descriptor``: descriptor 0 holds the body, which is spooled if there is any.
         """
-        if is_written():  # by another application of this worker, or a thread: no part of a script's reply
+        if self.output.is_written():  # by another application of this worker, or a thread: no part of a script's reply
             self.output.take(write_error)
         raw = self._raw
         raw.reply = reply
@@ -260,20 +277,29 @@ class ScriptStdio:
             self._input.read_body = body.read
         elif exchange.request.content_length:
             self._input.read_body = exchange.read
+        self._show()
+
+    def _show(self) -> None:
         sys.stdin = sys.__stdin__ = self._stdin  # type: ignore[misc]
         sys.stdout = sys.__stdout__ = self._stdout  # type: ignore[misc]
         sys.stderr = sys.__stderr__ = self._stderr  # type: ignore[misc]
 
     def finish(self, reply: Reply) -> None:
-        """Take what the script left unflushed, in its objects and at descriptor 1; the reply keeps what goes wrong."""
+        """Take what the script left unflushed, in its objects and at descriptor 1; the reply keeps what goes wrong.
+
+        Objects of its own in the place of ours end here: an end later on would be in another's run.
+        """
         raw = self._raw
         raw.ending = True
         if sys.stdout is not self._stdout or raw.touched:
             flush(sys.stdout)
+            self._show()
             flush(raw.writer)
+        else:
+            self._show()
         if not flush(self._stdout):
             raw.touched = True
-        if is_written() and not NOTES.forked:
+        if self.output.is_written() and not NOTES.forked:
             try:
                 self.output.take(reply.write)
             except GatewayError:
@@ -295,14 +321,22 @@ class ScriptStdio:
             self._make_stderr()
         self._leave_stdin()
         if self._saved >= 0:
-            os.dup2(self._saved, 0, inheritable=True)
+            dup2(self._saved, 0, inheritable=True)
             os.close(self._saved)
             self._saved = -1
+        if NOTES.opened or NOTES.redirected or is_closed(0) or is_closed(1) or is_closed(2):
+            self._mend_descriptors()
+
+    def _mend_descriptors(self) -> None:
+        """Put back what the script closed, or put something else in the place of."""
+        for number, kept in (*self._own, (1, self.output.kept)):
+            if is_closed(number) or not os.path.sameopenfile(number, kept):
+                dup2(kept, number, inheritable=True)
 
     def _enter_descriptor(self, body: IO[bytes] | None) -> None:
         self._saved = os.dup(0)
         descriptor = os.memfd_create("script-input") if body is None else body.fileno()
-        os.dup2(descriptor, 0, inheritable=True)
+        dup2(descriptor, 0, inheritable=True)
         if body is None:
             os.close(descriptor)
         self._input.read_body = read_descriptor
@@ -328,6 +362,28 @@ def is_untouched(stream: io.TextIOWrapper, errors: str) -> bool:
         return not stream.closed and stream.errors == errors
     except ValueError:  # detached
         return False
+
+
+def keep_descriptor(descriptor: int) -> int:
+    """Return another number for what a descriptor stands for, beyond the standard ones and not for child processes."""
+    return fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
+
+
+def is_closed(descriptor: int) -> bool:
+    """True when a descriptor is not open."""
+    try:
+        fcntl(descriptor, F_GETFD)
+    except OSError:
+        return True
+    return False
+
+
+def is_socket(descriptor: int) -> bool:
+    """True for a socket, and for what is not open."""
+    try:
+        return stat.S_ISSOCK(os.fstat(descriptor).st_mode)
+    except OSError:
+        return True
 
 
 def write_error(data: bytes) -> None:
@@ -369,13 +425,10 @@ def move_input_away() -> None:
 
     A socket is left alone: a web server that starts us passes its listening socket there (FastCGI).
     """
-    try:
-        if stat.S_ISSOCK(os.fstat(0).st_mode):
-            return
-    except OSError:
-        pass
+    if not is_closed(0) and is_socket(0):
+        return
     null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0, inheritable=True)
+    dup2(null, 0, inheritable=True)
     if null:
         os.close(null)
 

@@ -28,13 +28,13 @@ class Notes:
     the C environment, as native strings.
     ``repairs``: what undoes each change, and its arguments. ``exits``: functions for the end of the run.
     ``before_child``: called before a child process is made. ``opened``: a file or a socket was opened, ``before_open``:
-    called before the first. ``folders``: temporary ones that were made. ``spoilt``: a
-    run has left a thread. ``log``: the current run's, for a last word.
+    called before the first. ``redirected``: a descriptor was put in another's place. ``folders``: temporary ones that
+    were made. ``spoilt``: a run has left a thread. ``log``: the current run's, for a last word.
     """
 
     __slots__ = (
         "active", "before_child", "before_open", "children", "exits", "folders", "forked", "log", "moved", "opened",
-        "repairs", "spoilt", "variables",
+        "redirected", "repairs", "spoilt", "variables",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -48,6 +48,7 @@ class Notes:
         self.before_child: Callable[[], None] | None = None
         self.log: ScriptLog | None = None
         self.opened = False
+        self.redirected = False
         self.spoilt = False
         self.before_open: Callable[[], None] | None = None
         self.folders: list[str] = []
@@ -192,6 +193,14 @@ def _watch_spawn(original: Callable[..., Any]) -> Callable[..., Any]:
     return fork_exec
 
 
+def _watch_dup2(original: Callable[..., int]) -> Callable[..., int]:
+    def dup2(*args: Any, **kwargs: Any) -> int:
+        NOTES.redirected = True
+        return original(*args, **kwargs)
+
+    return dup2
+
+
 def _watch_exit(original: Callable[[int], Any]) -> Callable[[int], Any]:
     def _exit(status: int) -> Any:
         if NOTES.active and not NOTES.forked and NOTES.log is not None:
@@ -238,6 +247,7 @@ _WRAPPED = (
     ("locale", "_setlocale", _watch_locale),
     ("_posixsubprocess", "fork_exec", _watch_spawn),
     ("os", "_exit", _watch_exit),
+    ("os", "dup2", _watch_dup2),
     ("atexit", "register", _watch_register),
     ("atexit", "unregister", _watch_unregister),
 )
