@@ -127,6 +127,33 @@ def test_a_callable_that_is_no_program_cannot_be_a_cgi_script(tmp_path: Path) ->
         format_front("apache", read_settings(str(file)), Wishes(spawn="cgi"))
 
 
+@pytest.mark.parametrize("defined", ["admin = application = print", "admin = print"])
+@pytest.mark.parametrize("spawn", ["fastcgi", "cgi"])
+@pytest.mark.parametrize("front", ["apache", "lighttpd"])
+def test_a_callable_that_a_path_does_not_choose_cannot_be_spawned(
+    tmp_path: Path, front: str, spawn: str, defined: str
+) -> None:
+    target = tmp_path / "app.py"
+    target.write_text(f"#!/usr/bin/env -S gateways run\n{defined}\n")
+    target.chmod(0o755)
+    file = tmp_path / "gateways.toml"
+    file.write_text('[pool.p]\n[[pool.p.Mount]]\nTarget = "app.py:admin"\n')
+    with pytest.raises(ConfigurationError, match="does not choose admin: let the file call it application"):
+        format_front(front, read_settings(str(file)), Wishes(spawn=spawn))
+
+
+@pytest.mark.parametrize("name", ["nginx", "apache", "lighttpd", "haproxy", "caddy"])
+@pytest.mark.parametrize("path", ["/run/a b", '/run/a"b', "/run/a;b"])
+def test_a_path_that_no_configuration_can_hold(tmp_path: Path, name: str, path: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} cannot be told the path"):
+        conf(tmp_path, f"Listen = 'unix:{path}'", name)
+
+
+def test_lighttpd_cannot_tell_an_ajp_secret(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="lighttpd cannot send the Secret of pool"):
+        conf(tmp_path, 'Listen = "ajp://127.0.0.1:1"\nSecret = "0123456789abcdef"', "lighttpd")
+
+
 @pytest.mark.parametrize(
     ("pool", "name", "line"),
     [

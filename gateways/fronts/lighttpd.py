@@ -146,7 +146,14 @@ def format_place(prefix: str, shared: list[str], lines: list[str]) -> list[str]:
 
 
 def format_backend(backend: Backend, number: int) -> tuple[list[str], list[str]]:
-    """Return (what is said before, what passes every path here to a backend)."""
+    """Return (what is said before, what passes every path here to a backend).
+
+    Raise ``ConfigurationError`` for an AJP secret: mod_ajp13 has no word for it, and every request would be refused.
+    """
+    if backend.wire == "ajp" and backend.secret:
+        raise ConfigurationError(
+            f'lighttpd cannot send the Secret of pool "{backend.pool}": let it use another wire, or another front'
+        )
     place = [f'"socket" => "{backend.socket}"'] if backend.socket else []
     words = place or [f'"host" => "{backend.host}"', f'"port" => {backend.port}']
     words += [

@@ -11,12 +11,17 @@ from dataclasses import dataclass
 
 from gateways.config.addresses import ListenAddress, parse_listen, split_host
 from gateways.config.settings import MountSettings, PoolSettings, ServerSettings
+from gateways.config.targets import Target, TargetError, choose_name
 from gateways.core.errors import ConfigurationError
 
 _PATIENCE = 15
 _ANSWER_TIME = 60.0
 _RUN_BY_TIME = ("cgi", "zygote")
 _REACHED_AS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+_NOT_IN_PATHS = " \"'\\;{}$#|"
+"""Characters that end a word, or begin something else, in the configuration of one front or another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +147,7 @@ def plan_backends(settings: ServerSettings, wires: tuple[str, ...], wanted: str,
     Raise ``ConfigurationError`` when a pool has none.
     """
     return tuple(
-        make_backend(pool, choose_place(pool, (wanted,) if wanted else wires, front)) for pool in settings.pools
+        make_backend(pool, choose_place(pool, (wanted,) if wanted else wires, front), front) for pool in settings.pools
     )
 
 
@@ -159,9 +164,11 @@ def choose_place(pool: PoolSettings, wires: tuple[str, ...], front: str) -> List
     raise ConfigurationError(f'pool "{pool.name}" listens with {spoken}: {front} needs {" or ".join(wires)}')
 
 
-def make_backend(pool: PoolSettings, place: ListenAddress) -> Backend:
-    """Return the pool as it is reached at ``place``."""
+def make_backend(pool: PoolSettings, place: ListenAddress, front: str) -> Backend:
+    """Return the pool as it is reached at ``place``. Raise ``ConfigurationError`` for a path no front can be told."""
     local = place.address.startswith("unix:")
+    if local:
+        check_path(place.address[5:], front)
     host = split_host(place.address)
     return Backend(
         pool=pool.name,
@@ -213,6 +220,8 @@ def make_program(pool: PoolSettings, mount: MountSettings, front: str) -> Progra
         raise ConfigurationError(
             f"{front} can start a file only, and {mount.path} is {mount.target}: name a file as Target"
         )
+    check_path(path, front)
+    check_name(mount, front)
     return Program(
         prefix=mount.path.rstrip("/"),
         path=path,
@@ -226,6 +235,31 @@ def make_program(pool: PoolSettings, mount: MountSettings, front: str) -> Progra
         body_limit=pool.limit_request_body,
         environment=check_environment(mount, front),
     )
+
+
+def check_path(path: str, front: str) -> None:
+    """Raise ``ConfigurationError`` for a path that stands for something else in the configuration of some front."""
+    if any(c in _NOT_IN_PATHS or ord(c) < 32 or ord(c) == 127 for c in path):
+        raise ConfigurationError(
+            f"{front} cannot be told the path {path!r}: it has a blank, a quote or one of {_NOT_IN_PATHS.strip()}"
+        )
+
+
+def check_name(mount: MountSettings, front: str) -> None:
+    """Raise ``ConfigurationError`` for a callable that ``gateways run FILE`` would not choose. Reads the file."""
+    target = mount.target
+    if target.kind != "callable_file":
+        return
+    try:
+        chosen = choose_name(Target("script", target.path), mount.model).name
+    except TargetError:
+        chosen = ""
+    if chosen != target.name:
+        known = "handler" if mount.model == "handler" else "application"
+        raise ConfigurationError(
+            f"{front} starts {target.path} by its path alone, which does not choose {target.name}: "
+            f"let the file call it {known} at its top level"
+        )
 
 
 def check_environment(mount: MountSettings, front: str) -> tuple[tuple[str, str], ...]:
