@@ -129,9 +129,15 @@ def plan_script(path: str, scripts: Sequence[str]) -> tuple[Ladders, tuple[str, 
 
 
 def list_scripts(folder: str) -> list[str]:
-    """Return the Python scripts of a folder: those files with the ending that say who runs them; all if none does."""
-    found = sorted(entry.path for entry in os.scandir(folder) if entry.is_file() and entry.name.endswith(".py"))
-    return [path for path in found if has_interpreter(path)] or found
+    """Return the Python scripts of a folder: those files with the ending that say who runs them; all if none does.
+
+    Raise ``TargetError`` when one of them, or the folder, cannot be read.
+    """
+    try:
+        found = sorted(entry.path for entry in os.scandir(folder) if entry.is_file() and entry.name.endswith(".py"))
+        return [path for path in found if has_interpreter(path)] or found
+    except OSError as error:
+        raise targets.TargetError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
 def has_interpreter(path: str) -> bool:

@@ -61,6 +61,7 @@ PLANTED = [
     ("function_attribute", "function attribute", UNSAFE),
     ("environment", "environment", UNSAFE),
     ("working_directory", "working directory", UNSAFE),
+    ("removed_directory", "working directory", UNSAFE),
     ("umask", "umask", UNSAFE),
     ("arguments", "arguments", UNSAFE),
     ("module_path", "module path", UNSAFE),

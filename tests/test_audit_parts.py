@@ -24,6 +24,7 @@ REQUESTS = [
     ("GET /x 'Cookie: a=b; c=d'", Asked("GET", "/x", (("Cookie", "a=b; c=d"),))),
     ("PUT /x @file", Asked("PUT", "/x", (("Content-Type", "application/octet-stream"),), b"<file>")),
     ("POST /x Content-Type:text/plain hi", Asked("POST", "/x", (("Content-Type", "text/plain"),), b"hi")),
+    ("POST /x a=\udce9", Asked("POST", "/x", (("Content-Type", FORM),), b"a=\xe9")),  # a byte that is no UTF-8
     ("""POST /x '{"a": 1}'""", Asked("POST", "/x", (("Content-Type", "application/json"),), b'{"a": 1}')),
 ]
 
@@ -58,6 +59,12 @@ def test_a_recording_gives_the_requests_to_its_main_origin() -> None:
 def test_what_is_no_recording_is_refused(text: str) -> None:
     with pytest.raises(AskedError):
         parse_har(text)
+
+
+def test_a_recorded_body_that_is_no_text_is_refused() -> None:
+    entries = [make_entry("POST", "https://a.example/", postData={"text": "\ud800"})]
+    with pytest.raises(AskedError, match="a request of the recording is not as HAR"):
+        parse_har(json.dumps({"log": {"entries": entries}}))
 
 
 LINKS = [

@@ -60,6 +60,7 @@ BAD: list[tuple[str, str | bytes, int, str]] = [
     ("not-toml", "[pool.a]\nListen == 3\n", 2, "not valid TOML: Invalid value"),
     ("not-toml-end", '[pool.a]\nListen = """\n\n', 2, "not valid TOML"),
     ("key-twice", "[pool.a]\nWire = 'http'\nWire = 'http'\n", 3, "not valid TOML: Cannot overwrite a value"),
+    ("too-many-digits", f"[pool.a]\nMaxServers = {'1' * 5000}\n", 2, "not valid TOML: Exceeds the limit"),
     ("not-utf-8", b"[pool.a]\n# ok\nListen = '\xff'\n", 3, "not UTF-8"),
     ("too-long", "#" * (1 << 20) + "\n", 0, "longer than 1048576 bytes"),
     ("empty", "", 1, "there is no pool: add a table [pool.NAME] with at least one [[pool.NAME.Mount]]"),

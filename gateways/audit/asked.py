@@ -51,7 +51,7 @@ def read_request(text: str, read: Callable[[str], bytes] = read_bytes) -> Asked:
     while words and (match := _FIELD.fullmatch(words[0])):
         fields.append((match[1], match[2]))
         words.pop(0)
-    body = b"&".join(word.encode() for word in words)
+    body = b"&".join(word.encode("utf-8", "surrogateescape") for word in words)
     kind = "application/json" if body[:1] in (b"{", b"[") else FORM
     if body.startswith(b"@"):
         try:
@@ -82,7 +82,7 @@ def parse_har(text: str | bytes) -> list[Asked]:
             _convert((url.path or "/") + (f"?{url.query}" if url.query else ""), request)
             for url, request in chosen[:MAX_RECORDED]
         ]
-    except (KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise AskedError(f"a request of the recording is not as HAR 1.2 says: {error!r}") from error
 
 

@@ -119,12 +119,13 @@ def read_children() -> Names:
 
 def read_descriptors() -> Names:
     found = {}
+    folder = read_folder()["the working directory"]
     for name in os.listdir("/proc/self/fd"):
         try:
             link = os.readlink(f"/proc/self/fd/{name}")
         except OSError:  # the one that listed them
             continue
-        if link != os.getcwd():  # held open by the models of scripts
+        if link != folder:  # held open by the models of scripts
             found[name] = link
     return found
 

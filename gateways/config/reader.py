@@ -43,7 +43,7 @@ def read_configuration(path: str) -> tuple[ServerSettings | None, list[Configura
         return None, mistakes.found
     try:
         document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is one; a number of too many digits is another
         mistakes.add(*_describe_syntax(str(error), text))
         return None, mistakes.found
     settings = _Reader(path, find_lines(text), mistakes).read_server(document)
